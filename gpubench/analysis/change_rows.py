@@ -7,7 +7,8 @@ from typing import Any
 
 from gpubench.analysis.changes import undone_by
 from gpubench.analysis.shared import JudgedHistory, judge_history
-from gpubench.results import CaseHistories, Setup, Table
+from gpubench.results import CaseHistories, CaseName, Setup, Table
+from gpubench.results.model import SECONDS
 
 MAX_TIMES = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
@@ -24,12 +25,15 @@ CHANGE_COLUMNS = {
     "before": ("VARCHAR", "hash of the last commit with the old level"),
     "commit": ("VARCHAR", "hash of the first commit with the new level"),
     "kind": ("VARCHAR", "step, or difference between two neighbours"),
-    "basis": ("VARCHAR", "what decided: speedup, or time where its times alone did"),
+    "basis": ("VARCHAR", "what decided: speedup, time where its times alone did, or value"),
     "is_shared": ("BOOLEAN", "whether most cases of the machine changed alike at that commit"),
-    "direction": ("VARCHAR", "slower or faster"),
-    "factor": ("DOUBLE", "how many times slower or faster, 1 or more"),
+    "direction": ("VARCHAR", "slower or faster; of what is no time more or less"),
+    "factor": ("DOUBLE", "how many times slower, faster, more or less; 1 or more"),
     "old_seconds": ("DOUBLE", "median of the old level; over the baseline where processors differ"),
     "new_seconds": ("DOUBLE", "median of the new level; over the baseline where processors differ"),
+    "old_value": ("DOUBLE", "median of the old level, in the unit"),
+    "new_value": ("DOUBLE", "median of the new level, in the unit"),
+    "unit": ("VARCHAR", "unit of the values: seconds, bytes, another"),
     "recovered": ("VARCHAR", "hash of the commit that undid it; null while it lasts"),
 }
 """SQL types and meanings of the columns of ``changes``."""
@@ -42,6 +46,9 @@ def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
         shared = {
             (name, change.after) for one in judged.shared for name, change in one.changes.items()
         }
+        units: dict[CaseName, str] = {}
+        if not all(name.is_time for name in judged.every):
+            units = {name: row.unit for name, row in table.newest_rows(setup).items()}
         hashes = [commit.hash for commit in table.outline(setup).commits]
         for name, changes in judged.every.items():
             own = {*judged.changes[name]}
@@ -50,12 +57,16 @@ def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
                 if not is_shared and one not in own:  # less than the project asks for
                     continue
                 later = undone_by(changes, number)
+                ends = one.old, one.new
+                words = ("slower", "faster") if name.is_time else ("more", "less")
                 yield (
                     *(setup.machine, setup.environment, setup.branch or None),
                     *(name.suite, name.kernel, name.implementation, name.time, name.case),
-                    *(hashes[one.before], hashes[one.after], one.kind, one.basis, is_shared),
-                    "slower" if one.slower else "faster",
-                    *(one.ratio.factor, one.old, one.new),
+                    *(hashes[one.before], hashes[one.after], one.kind),
+                    *(one.basis if name.is_time else "value", is_shared),
+                    words[0 if one.slower else 1],
+                    *(one.ratio.factor, *(ends if name.is_time else (None, None)), *ends),
+                    units.get(name, SECONDS),
                     None if later is None else hashes[changes[later].after],
                 )
 

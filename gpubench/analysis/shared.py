@@ -109,7 +109,8 @@ def judge_history(
         statuses += find_status_changes(part)
         has_pairs = has_pairs or paired_cases(part).size > 0
     changes = {name: verdict.changes for name, verdict in verdicts.items()}
-    shared = tuple(shared_changes(changes, spans))
+    of_times = {name: of_case for name, of_case in changes.items() if name.is_time}
+    shared = tuple(shared_changes(of_times, spans))
     own = without_shared(changes, shared)
     if has_pairs:
         of_all = _changes_by_case(shared)
@@ -144,7 +145,10 @@ def verdicts_of(
     history: CaseHistories, least: Sequence[float] | None = None
 ) -> dict[CaseName, Verdict]:
     """Return what the times of every case say, without the noise that whole runs share."""
-    verdicts = verdicts_in(without_shared_noise(history.judged), least)
+    is_time = [name.is_time for name in history.names]
+    judged = history.judged.copy()
+    judged[:, is_time] = without_shared_noise(judged[:, is_time])
+    verdicts = verdicts_in(judged, least)
     if history.by_speedup:
         verdicts = [
             replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
@@ -169,12 +173,15 @@ def _usual_baselines(outline: History) -> dict[CaseName, CaseName]:
 
 
 def spans_of(history: CaseHistories) -> dict[CaseName, tuple[int, int]]:
-    """Return the first and the last snapshot with a time, of each case that has one."""
+    """Return the first and the last snapshot with a time, of each case that has one.
+
+    Memory and tracked numbers have none: another machine does not move them alike.
+    """
     is_timed = ~np.isnan(history.judged[0])
     last = is_timed.shape[1] - 1 - is_timed[:, ::-1].argmax(axis=1)
     places = zip(is_timed.argmax(axis=1).tolist(), last.tolist(), strict=True)
     timed = zip(history.names, places, is_timed.any(axis=1), strict=True)
-    return {name: span for name, span, has_time in timed if has_time}
+    return {name: span for name, span, has_time in timed if has_time and name.is_time}
 
 
 def without_shared_noise(times: Times) -> Times:

@@ -551,7 +551,8 @@ def acknowledge(
 
     COMMIT is what git takes for one, or the beginning of a hash. BENCHMARK is
     a name as asv or the report has it, with *, ? and [...], such as
-    'vector_add*'. Adds an entry to gpubench-acknowledged.yaml beside
+    'vector_add*'. It may have become slower, wrong or failed there; '*' takes
+    what most benchmarks share. Adds an entry to gpubench-acknowledged.yaml beside
     asv.conf.json. Pages fold these changes, and compare raises no alarm for
     them until the level changes again.
     """

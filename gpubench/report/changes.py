@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,13 @@ from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.findings import (
-    BASES,
     ONE_COMMIT,
     ChangeView,
     basis,
     case_words,
     change_view,
+    decided_by,
+    direction_word,
     disturbed_states,
     history_length,
     processor_states,
@@ -40,6 +41,7 @@ from gpubench.report.site import (
 )
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio
+from gpubench.results.model import SECONDS
 
 DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
@@ -72,7 +74,8 @@ RULE = (
     "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
     "each other by their intervals, and the newest commit against the range of its level; that is "
     f"called a difference, and is no step. What {MIN_SHARE * 100:.0f} % of the cases share is one "
-    "row, and none of theirs. A case is unstable where its noise could hide a doubling."
+    "row, and none of theirs. A case is unstable where its noise could hide a doubling. Memory and "
+    "tracked numbers are judged by the same rules, where all of their values are above 0."
 )
 """What is claimed, and on which grounds."""
 
@@ -94,6 +97,8 @@ class ChangeRow:
     ratio: Ratio
     """Old time over new time, with its interval."""
     kind: str
+    basis: str
+    """Which series decided, in words; empty of what is no time."""
     cause: Cause
     why: str
     facts: tuple[FactRow, ...]
@@ -107,19 +112,18 @@ class ChangeRow:
 
     @property
     def listed(self) -> dict[str, Any]:
-        direction = "slower" if self.change.slower else "faster"
         return listed(
             suite=[self.change.name.suite],
             kernel=[self.kernel.label],
             implementation=[self.change.name.implementation],
             commit=[self.change.after.short],
             why=[CAUSES[self.cause]],
-            what=[direction],
+            what=[self.change.direction],
             state=[
                 "recovered" if self.recovered else "lasting",
                 "acknowledged" if self.acknowledged else "",
             ],
-            basis=[BASES[self.change.basis]],
+            basis=[self.basis],
             change=self.change.factor,
             speedup=self.speedups[1],
         )
@@ -139,6 +143,8 @@ class SharedRow:
     facts: tuple[FactRow, ...]
     comparison: str
     others: tuple[str, ...]
+    acknowledged: str = ""
+    """Who knows of it, and why it is accepted; empty for a new one."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -147,6 +153,7 @@ class SharedRow:
             commit=[self.after.short],
             why=[SHARED_BY_ALL],
             what=[direction],
+            state=["acknowledged" if self.acknowledged else ""],
             change=self.ratio.factor,
         )
 
@@ -162,8 +169,11 @@ class StatusRow:
     is_worse: bool
     claim: str
     seconds: float | None
-    """The last good time of the first case, or the first one where it is good again."""
+    """The last good value of the first case, or the first one where it is good again."""
+    unit: str
     others: int
+    acknowledged: str = ""
+    """Who knows of it, and why it is accepted; empty for a new one."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -173,6 +183,7 @@ class StatusRow:
             implementation=[self.name.implementation],
             commit=[self.after.short],
             what=["now without a time" if self.is_worse else "has a time again"],
+            state=["acknowledged" if self.acknowledged else ""],
         )
 
 
@@ -229,7 +240,7 @@ def build(history: History, site: Site) -> ChangesPage:
         shared_row = _shared_row(one, history, site)
         shared[shared_row.after].append(shared_row)
     statuses: dict[CommitLabel, list[StatusRow]] = defaultdict(list)
-    status_groups = _status_groups(site.status_changes(history))
+    status_groups = _status_groups(history, site)
     for status_group in status_groups:
         status_row = _status_row(status_group, history, site)
         statuses[status_row.after].append(status_row)
@@ -287,16 +298,19 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
         facts=tuple(map(fact_row, facts)),
         comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
         others=tuple(map(case_words, one.changes)),
+        acknowledged=site.shared_acknowledged(history, one),
     )
 
 
-def _status_groups(changes: Sequence[StatusChange]) -> list[list[StatusChange]]:
-    """Return changes of one implementation, commit and pair of statuses together, newest first."""
-    groups: dict[tuple[object, ...], list[StatusChange]] = defaultdict(list)
-    for change in changes:
+def _status_groups(history: History, site: Site) -> list[list[StatusChange]]:
+    """Return changes of one implementation, commit and pair of statuses together, newest first;
+    those that the project knows of are apart."""
+    groups: dict[tuple[Any, ...], list[StatusChange]] = defaultdict(list)
+    for change in site.status_changes(history):
         name = change.name
         where = (-change.after, name.suite, name.kernel, name.implementation, name.time)
-        groups[*where, change.old, change.new].append(change)
+        known = str(site.acknowledged(history, name, change) or "")
+        groups[*where, known, change.old, change.new].append(change)
     return [groups[key] for key in sorted(groups)]
 
 
@@ -312,7 +326,9 @@ def _status_row(group: Sequence[StatusChange], history: History, site: Site) -> 
         is_worse=first.is_worse,
         claim=f"{new}, before {old}",
         seconds=first.seconds,
+        unit=site.units(history).get(first.name, SECONDS),
         others=len(group) - 1,
+        acknowledged=str(site.acknowledged(history, first.name, first) or ""),
     )
 
 
@@ -330,11 +346,11 @@ def _shared_and_status_words(shared: int, statuses: Sequence[Sequence[StatusChan
     return words
 
 
-def _counts(are_slower: Sequence[bool], note: str = "") -> str:
+def _counts(directions: Iterable[str], note: str = "") -> str:
     """``3 slower and 1 faster``, with a note on the slower."""
-    slower = sum(are_slower)
-    counted = ((slower, f"slower{note}"), (len(are_slower) - slower, "faster"))
-    return text.join(f"{count:,} {words}" for count, words in counted if count)
+    counts = Counter(directions)
+    words = {"slower": f"slower{note}", "faster": "faster", "more": "more", "less": "less"}
+    return text.join(f"{counts[key]:,} {words[key]}" for key in words if counts[key])
 
 
 def _counts_of_commit(
@@ -344,7 +360,7 @@ def _counts_of_commit(
     statuses: Sequence[StatusRow],
 ) -> str:
     """``3 slower and 1 faster; 2 with more work``."""
-    times = _counts([row.change.slower for row in rows])
+    times = _counts(row.change.direction for row in rows)
     worse = sum(row.others + 1 for row in statuses if row.is_worse)
     better = sum(row.others + 1 for row in statuses if not row.is_worse)
     words = [row.claim for row in shared]
@@ -378,11 +394,16 @@ def _change_rows(
         part = groups[start : start + TOGETHER]
         cases = site.of_cases(history, [largest.name for largest, *_ in part])
         for group in part:
-            yield _row(group, cases, site, is_drawn=start < DRAWN_ROWS)
+            yield _row(group, cases, site, site.units(history), is_drawn=start < DRAWN_ROWS)
 
 
 def _row(
-    group: Sequence[ExplainedChange], history: CaseHistories, site: Site, *, is_drawn: bool
+    group: Sequence[ExplainedChange],
+    history: CaseHistories,
+    site: Site,
+    units: Mapping[CaseName, str],
+    *,
+    is_drawn: bool,
 ) -> ChangeRow:
     largest = group[0]
     change, name, setup = largest.change, largest.name, history.setup
@@ -391,12 +412,14 @@ def _row(
     is_newest = (history.statuses[history.rows_of[name], change.after + 1 :] == ABSENT).all()
     difference = "at the newest commit" if is_newest else "between neighbours"
     kind = "step" if change.kind == "step" else f"difference {difference}"
-    view = change_view(history, name, change, is_drawn=is_drawn)
+    unit = units.get(name, SECONDS)
+    view = change_view(history, name, change, unit=unit, is_drawn=is_drawn)
     return ChangeRow(
         change=view,
         kernel=Link(kernel_label(key), site.address(setup, key)),
         ratio=change.ratio,
-        kind="; ".join(filter(None, (kind, BASES[change.basis], basis(view.points)))),
+        kind="; ".join(filter(None, (kind, decided_by(name, change), basis(view.points)))),
+        basis=decided_by(name, change),
         cause=largest.cause,
         why=_why(largest, history.by_speedup),
         facts=tuple(map(fact_row, largest.facts or ())),
@@ -410,6 +433,10 @@ def _row(
 
 def _why(item: ExplainedChange, by_speedup: bool) -> str:
     direction, moved = ("slower", "rose") if item.change.slower else ("faster", "fell")
+    if not item.name.is_time:
+        verb = "grew" if item.change.slower else "shrank"
+        changed = "changed with it" if item.facts else "did not change with it"
+        return f"The value {verb}. What is recorded of the environment {changed}."
     if item.cause == "environment":
         return (
             f"The environment changed with it. It became {direction}; whether the code did too "
@@ -449,7 +476,9 @@ def _verdict(changes: Sequence[ExplainedChange], history: History, is_counted: b
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
     if not changes:
         return f"No change {'of a time ' if is_counted else ''}was found {where}."
-    undone = sum(item.change.slower and item.recovered is not None for item in changes)
+    undone = sum(
+        item.change.slower and item.recovered is not None and item.name.is_time for item in changes
+    )
     note = f" ({undone:,} recovered since)" if undone else ""
-    counts = _counts([item.change.slower for item in changes], note)
+    counts = _counts((direction_word(item.name, item.change.slower) for item in changes), note)
     return f"{text.plural(len(changes), 'change')} {where}: {counts}."

@@ -19,7 +19,7 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import BASES, basis, claim, rests_on, size_words, wins
+from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import (
     ABSENT,
@@ -201,8 +201,8 @@ def history_chart(
         )
         points_of = [rests_on(history, name, change) for change in changes[name]]
         events = [
-            f"{claim(change)} at {labels[change.after].short}"
-            f" ({'; '.join(filter(None, (BASES[change.basis], basis(points))))})"
+            f"{claim(change, name)} at {labels[change.after].short}"
+            + _in_brackets(decided_by(name, change), basis(points))
             for change, points in zip(changes[name], points_of, strict=True)
         ]
         if earlier := len(events[:-MOST_EVENTS]):
@@ -239,6 +239,11 @@ def history_chart(
         )
     unit = units.get(names[0], SECONDS) if names else SECONDS
     return HistoryChart(commits, tuple(series), note, listed, unit)
+
+
+def _in_brackets(*words: str) -> str:
+    said = "; ".join(filter(None, words))
+    return f" ({said})" if said else ""
 
 
 def _point(code: int, seconds: float, speedup: Times) -> HistoryPoint:

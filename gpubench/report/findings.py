@@ -38,10 +38,6 @@ ONE_COMMIT = State(
 )
 
 
-BASES = {"time": "by times alone", "speedup": "by speedup"}
-"""Which series decided that there is a change, in words."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChangeView:
     """One change of one case's time, with its history."""
@@ -54,9 +50,12 @@ class ChangeView:
     after: CommitLabel
     name: CaseName
     old: float
-    """Seconds."""
+    """In the unit."""
     new: float
-    """Seconds."""
+    unit: str
+    """``seconds`` of a time."""
+    direction: str
+    """``slower``, ``faster``, ``more`` or ``less``."""
     by_speedup: bool
     """Whether both are times over the baseline's instead: of several processors."""
     basis: Literal["time", "speedup"]
@@ -82,8 +81,21 @@ class ReasonView:
         return listed(status=[text.status_label(self.status)], cases=self.count)
 
 
-def claim(change: Change) -> str:
-    direction = "slower" if change.slower else "faster"
+def direction_word(name: CaseName, slower: bool) -> str:
+    """Return ``slower`` or ``faster`` of a time, ``more`` or ``less`` of anything else."""
+    words = ("slower", "faster") if name.is_time else ("more", "less")
+    return words[0 if slower else 1]
+
+
+def decided_by(name: CaseName, change: Change) -> str:
+    """Return which series decided that there is a change; empty of what has but one."""
+    if not name.is_time:
+        return ""
+    return "by speedup" if change.basis == "speedup" else "by times alone"
+
+
+def claim(change: Change, name: CaseName) -> str:
+    direction = direction_word(name, change.slower)
     if change.kind == "step":
         return f"step: {direction} by {text.ratio(change.ratio.factor)}"
     return f"{direction} than the previous commit: intervals do not overlap"
@@ -110,22 +122,31 @@ def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
 
 
 def change_view(
-    history: CaseHistories, name: CaseName, change: Change, *, is_drawn: bool = True
+    history: CaseHistories,
+    name: CaseName,
+    change: Change,
+    *,
+    unit: str = SECONDS,
+    is_drawn: bool = True,
 ) -> ChangeView:
     """Return one change in words and with its case's history, drawn where that is asked for."""
     points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,
         factor=change.ratio.factor,
-        claim="; ".join(filter(None, (claim(change), BASES[change.basis], basis(points)))),
+        claim="; ".join(
+            filter(None, (claim(change, name), decided_by(name, change), basis(points)))
+        ),
         before=snapshot_label(history.snapshots[change.before]),
         after=snapshot_label(history.snapshots[change.after]),
         name=name,
         old=change.old,
         new=change.new,
+        unit=unit,
+        direction=direction_word(name, change.slower),
         by_speedup=history.by_speedup,
         basis=change.basis,
-        spark=history_spark(history, name, (change,)) if is_drawn else None,
+        spark=history_spark(history, name, (change,), unit) if is_drawn else None,
         points=points,
     )
 

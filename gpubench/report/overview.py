@@ -274,7 +274,8 @@ def stamp(history: History, site: Site) -> str:
     machine = site.table.machines.get(history.snapshots[-1].measured_on)
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
-    return repr((site.table.problems, machine, others, branch, site.table.acknowledged))
+    table = site.table
+    return repr((table.problems, machine, others, branch, table.acknowledged, table.thresholds))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:
@@ -394,13 +395,18 @@ def _largest(
         largest.setdefault((name.suite, name.kernel, name.implementation), (name, change))
     shown = [*largest.values()][:_MOST_CHANGES]
     cases = site.of_cases(history, [name for name, _ in shown])
-    return tuple(change_view(cases, *item) for item in shown)
+    units = site.units(history)
+    return tuple(
+        change_view(cases, name, change, unit=units.get(name, SECONDS)) for name, change in shown
+    )
 
 
 def _newest_shared(history: History, site: Site) -> str:
-    if not (shared := site.shared_changes(history)):
+    shared = site.shared_changes(history)
+    new = [one for one in shared if not site.shared_acknowledged(history, one)]
+    if not new:
         return ""
-    newest = shared[-1]
+    newest = new[-1]
     direction = "slower" if newest.slower else "faster"
     at = site.labels(history)[newest.after]
     return (

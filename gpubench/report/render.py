@@ -216,13 +216,14 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
             yield ReportFile(site.address(None), site.digest, view, "overview.html")
         return
     setup, links = history.setup, site.linked(history)
+    thresholds = site.table.thresholds
     view = partial(overview.build, history, site)
     shown = f"{history.digest}{overview.stamp(history, site)}{links}"
     yield ReportFile(site.address(setup), shown, view, "overview.html")
     for key in site.kernels(history):
         view = partial(kernel.build, history, key, site)
         sources, doubts = site.sources.get(key), site.doubts(key)
-        shown = repr((history.digest, site.linked(history, key), sources, doubts))
+        shown = repr((history.digest, site.linked(history, key), sources, doubts, thresholds))
         yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
         address = series.series_address(history, key, site)
         yield ReportFile(address, history.digest, partial(series.series_script, history, key, site))
@@ -232,7 +233,7 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
     elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
     for name, module, shown in (
-        ("changes", changes, f"{history.digest}{site.table.acknowledged}"),
+        ("changes", changes, f"{history.digest}{site.table.acknowledged}{thresholds}"),
         ("choose", choose, f"{history.digest_now}{elsewhere}"),
         ("compare", compare, f"{compared}{history.digest_now}"),
         ("advise", advise, advised),

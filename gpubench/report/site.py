@@ -298,11 +298,17 @@ class Site:
         return self._judged(history).every
 
     def acknowledged(
-        self, history: History, name: CaseName, change: Change
+        self, history: History, name: CaseName, change: Change | StatusChange
     ) -> Acknowledgement | None:
         """Return the entry of the project that a change belongs to; ``None`` for a new one."""
         known = self.table.acknowledged
         return find_acknowledgement(known, name, history.commits, change.after)
+
+    def shared_acknowledged(self, history: History, shared: SharedChange) -> str:
+        """Return who knows of a change that most cases share, and why it is accepted; empty where
+        one of its cases is in no entry."""
+        known = {self.acknowledged(history, name, one) for name, one in shared.changes.items()}
+        return "" if None in known else "; ".join(sorted(map(str, known)))
 
     def unacknowledged(self, history: History) -> Mapping[CaseName, Sequence[Change]]:
         """Return the changes of each case since the newest one that the project knows of."""

@@ -204,9 +204,15 @@ class CaseHistories(History):
     @cached_property
     def judged(self) -> Times:
         """What changes are sought in: ``undisturbed`` times, or where processors differ what takes
-        their place, the time over the baseline's."""
+        their place, the time over the baseline's. Of what is no time its values, where all are
+        above 0: only these have a ratio."""
         if not self.by_speedup:
-            return self.undisturbed
+            others = [case for case, name in enumerate(self.names) if not name.is_time]
+            values = self.times[:, others]
+            is_positive = ~(values[0] <= 0).any(axis=1)
+            judged: Times = self.undisturbed.copy() if others else self.undisturbed
+            judged[:, others] = np.where(is_positive[:, np.newaxis], values, np.nan)
+            return judged
         with np.errstate(divide="ignore"):
             value, low, high = 1 / self.speedups
         times: Times = np.stack([value, high, low])

@@ -72,3 +72,25 @@ def test_the_next_step_is_an_alarm_again_until_it_is_known_too() -> None:
 
 def test_of_two_commits_the_newer_one_may_be_known() -> None:
     assert not alarms([1.0, 1.5], 1)[0]
+
+
+def failing(*known: int) -> str:
+    """The verdict on a case that fails from the tenth commit on, and for a while before."""
+    snapshots = [snapshot(index) for index in range(15)]
+    rows = [timed(NUMBA, None if index in (4, 5) or index >= 10 else 1.0) for index in range(15)]
+    of = history_of([(one, {NUMBA: row}) for one, row in zip(snapshots, rows, strict=True)])
+    entries = tuple(
+        Acknowledgement(snapshots[place].commit.hash, ("*",), "known", "Ada") for place in known
+    )
+    failed = Difference(NUMBA, "failed", False, rows[7], rows[-1], None, None, "broken", None)
+    fields: dict[str, Any] = dict.fromkeys(SnapshotComparison.__dataclass_fields__)
+    fields |= {"old": snapshots[7], "new": snapshots[-1], "differences": (failed,)}
+    table = cast("Table", OneHistory(of, entries))
+    (item,) = without_known_alarms(SnapshotComparison(**fields), table).differences
+    return f"{item.verdict}: {item.note}"
+
+
+def test_a_failure_that_is_known_is_no_alarm_and_another_one_is() -> None:
+    assert failing(10) == "not compared: broken; acknowledged by Ada: known"
+    assert failing() == "failed: broken"
+    assert failing(4) == "failed: broken"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from histories import history_of, snapshot, timed
@@ -128,3 +130,17 @@ def test_the_best_level_is_what_a_case_is_held_against() -> None:
     assert worse.ratio.factor == pytest.approx(2.5, rel=0.03)
     assert slower_than_best(changes[:1]) is None
     assert slower_than_best([]) is None
+
+
+def test_memory_that_moves_with_times_is_no_part_of_what_they_share() -> None:
+    factors = np.ones((20, COMMITS))
+    factors[:, 30:] = 1.4
+    of = history(factors)
+    memory = replace(NAMES[0], time="memory")
+    mixed = replace(of, names=(memory, *of.names[1:]))
+
+    judged_of = judged(mixed)
+
+    (shared,) = judged_of.shared
+    assert (shared.measured, memory in shared.changes) == (19, False)
+    assert [change.after for change in judged_of.changes[memory]] == [30]

@@ -60,9 +60,49 @@ def test_changes_name_their_commit_and_that_they_last(results: Path) -> None:
 
 
 def test_changes_say_what_decided_and_whether_most_cases_share_them(results: Path) -> None:
-    rows = answer(results, "select distinct basis, is_shared from changes")
+    rows = answer(results, "select distinct basis, is_shared from changes where unit = 'seconds'")
 
     assert rows == [{"basis": "time", "is_shared": False}]
+
+
+def test_changes_of_memory_have_their_unit_and_no_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARAMETERS, "linalg.peakmem_norm", {})
+    results = tmp_path / "results"
+    write_benchmarks(results)
+    for day in range(1, 13):
+        memory = 1000.0 if day < 7 else 2000.0
+        error = 3.0 - day  # of which no ratio can be told
+        values: dict[str, list[float | None]] = {
+            "linalg.peakmem_norm": [memory],
+            "linalg.track_error": [error],
+        }
+        write_format_2(results, day, values)
+
+    (row,) = answer(
+        results,
+        "select kernel, direction, basis, unit, round(old_value) as old_value, "
+        "round(new_value) as new_value, old_seconds from changes",
+    )
+
+    assert row == {
+        "kernel": "peakmem_norm",
+        "direction": "more",
+        "basis": "value",
+        "unit": "bytes",
+        "old_value": 1000.0,
+        "new_value": 2000.0,
+        "old_seconds": None,
+    }
+    html = tmp_path / "html"
+    run = CliRunner().invoke(main, ["report", "--results", str(results), "--output", str(html)])
+    assert run.exit_code == 0, run.output
+    for name in ("index.html", "changes.html"):
+        page = (html / name).read_text(encoding="utf-8")
+        assert "2.00\N{MULTIPLICATION SIGN} more" in page
+        assert "1.95\N{NARROW NO-BREAK SPACE}KiB" in page
+        assert "slower by" not in page
 
 
 def test_changes_are_those_of_the_projects_thresholds(

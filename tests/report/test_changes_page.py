@@ -15,6 +15,7 @@ from gpubench.report.changes import ChangesPage
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Table, open_table
+from gpubench.results.acknowledgement import Acknowledgement
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
@@ -197,3 +198,43 @@ def test_rows_are_narrowed_by_kernel_commit_direction_and_state_together(tmp_pat
         (["slower"], ["recovered"], ["44444444"]),
     ]
     assert {*map(str, (row["kernel"] for row in listed))} == {"['add']"}
+
+
+def test_a_change_that_most_cases_share_is_folded_where_all_of_them_are_known(
+    tmp_path: Path,
+) -> None:
+    benchmarks = [f"suites.s__k{index}__numba.time_kernel" for index in range(12)]
+    for place in range(12):
+        files = CommitFiles(tmp_path, f"{place:x}" * 40, (place + 1) * 86_400)
+        for benchmark in benchmarks:
+            files.time(benchmark, "n=4", 1.0 if place < 6 else 1.4)
+        files.write()
+    results = open_table(tmp_path)
+
+    def said(*patterns: str) -> str:
+        results.acknowledged = (Acknowledgement("6666666", patterns, "a new compiler", "Ada"),)
+        ((row,),) = [at.shared for at in page_of(results).commits]
+        return row.acknowledged
+
+    assert said("s.k1*") == ""
+    assert said("*") == "acknowledged by Ada: a new compiler"
+    html = write_report(results, tmp_path / "html").with_name("changes.html")
+    assert "alike 1.40× slower, acknowledged by Ada: a new compiler" in html.read_text()
+
+
+def test_a_case_that_failed_is_folded_where_that_is_known(tmp_path: Path) -> None:
+    for place in range(6):
+        files = CommitFiles(tmp_path, f"{place:x}" * 40, (place + 1) * 86_400)
+        if place < 3:
+            files.time(NUMPY, "n=4", 1.0).write()
+        else:
+            files.missing(NUMPY, "n=4").write()
+    results = open_table(tmp_path)
+    results.acknowledged = (Acknowledgement("3333333", ("add",), "needs a GPU now", ""),)
+
+    ((row,),) = [at.statuses for at in page_of(results).commits]
+
+    assert (row.is_worse, row.acknowledged) == (True, "acknowledged: needs a GPU now")
+    assert row.listed["state"] == ["acknowledged"]
+    html = write_report(results, tmp_path / "html").with_name("changes.html")
+    assert "before measured, acknowledged: needs a GPU now" in html.read_text()
