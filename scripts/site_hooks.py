@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # tests read this file without mkdocs
@@ -20,9 +25,14 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "gpubench/softcuda/README.md": "softcuda-device.md",
+    "examples/sample/README.md": "sample.md",
 }
 """Files of the repository, and the pages that they become."""
 PLACES = {page: file for file, page in OUTSIDE.items()}
+SAMPLE = ROOT / "examples/sample"
+REPORT = "sample/index.html"
+"""First page of the sample's report, in the site."""
+
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s#]+)")
 
 
@@ -39,7 +49,27 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Point links at pages where they point at files of the repository."""
     page_path = page.file.src_uri
-    return relink(markdown, PLACES.get(page_path, f"docs/{page_path}"))
+    text = relink(markdown, PLACES.get(page_path, f"docs/{page_path}"))
+    if page_path == OUTSIDE["examples/sample/README.md"]:  # in the repository there is no report
+        text += f'\n<a class="md-button" href="{REPORT}">Open the report</a>\n'
+    return text
+
+
+def on_post_build(config: Any) -> None:
+    """Write the sample's report into the site."""
+    write_sample((Path(config["site_dir"]) / REPORT).parent)
+
+
+def write_sample(output: Path) -> None:
+    """Write the report of the results in examples/sample, in place of what is there."""
+    with TemporaryDirectory() as folder:
+        project = Path(folder) / "norms"
+        run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
+        run(["git", "clone", "--quiet", SAMPLE / "history.bundle", project])
+        shutil.copytree(SAMPLE / "results", project / ".asv/results")
+        run([sys.executable, "-m", "gpubench", "report"], cwd=project)
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(project / "reports/html", output)
 
 
 def relink(markdown: str, path: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
 
+from gpubench.results import open_table
 from gpubench.suite.loading import load_suites
 
 CHECKOUT = Path(__file__).parents[2]
@@ -96,3 +97,30 @@ def test_the_suite_of_the_readme_is_one(tmp_path: Path) -> None:
 )
 def test_links_lead_to_pages_of_the_site(path: str, written: str, shown: str) -> None:
     assert load("site_hooks").relink(written, path) == shown
+
+
+def test_the_sample_report_is_of_measured_results_of_a_history() -> None:
+    sample = CHECKOUT / "examples/sample"
+    files = [path for path in sample.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 200_000
+    listed = (sample / "README.md").read_text()
+
+    table = open_table(sample / "results")
+
+    assert not table.problems
+    (setup,) = table.setups
+    assert len(table.commits) == listed.count("\n| ") - 2  # without the heading
+    rows = table.newest_rows(setup).values()
+    assert {row.name.implementation: row.status for row in rows} == {
+        "numpy": "ok",
+        "numba": "ok",
+        "numba_cuda": "verified",  # on the device in software, which has no times
+    }
+    assert not any(row.seconds for row in rows if row.status == "verified")
+
+
+def test_the_page_of_the_sample_leads_to_its_report() -> None:
+    hooks = load("site_hooks")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="sample.md"))
+    assert hooks.REPORT not in (CHECKOUT / "examples/sample/README.md").read_text()
+    assert f'href="{hooks.REPORT}"' in hooks.on_page_markdown("", page, None, None)
