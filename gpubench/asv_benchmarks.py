@@ -121,7 +121,9 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
     Cases that get no time anyway are done in one process: there are thousands of them.
     """
     cases, source = list(cases_of(group)), group.source_text()
-    given = group.kernel.sampling.model_dump(exclude_none=True, exclude=NOT_OF_ASV)
+    sampling = group.kernel.sampling
+    asked = {name: getattr(sampling, name) for name in Sampling.model_fields.keys() - NOT_OF_ASV}
+    given = {name: value for name, value in asked.items() if value is not None}
     without_gpu = gpu_count == 0 or requested()
     if without_gpu and all(is_cuda(case.device) for case in cases):
         given["rounds"] = 1

@@ -21,7 +21,7 @@ import stat
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import Distribution, distributions
 from itertools import islice
@@ -32,7 +32,9 @@ from urllib.request import url2pathname
 from gpubench.backends import registry
 from gpubench.backends.clusters import temporary_folder
 from gpubench.environment import environment
+from gpubench.files import replace_file
 from gpubench.git import ask_git
+from gpubench.measure.asv_settings import asv_settings
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "asv.conf.json", ".git")
 """Files that tell a project's folder."""
@@ -44,6 +46,12 @@ OUTSIDE_CODE = {
 }
 """Suffixes of files that no compiled code comes from."""
 
+WITHOUT_SOURCES = {
+    *(".git", "__pycache__", "node_modules", ".hypothesis"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox"),
+}
+"""Names of folders that other programs fill, and that no code is imported from."""
+
 MAX_FILES = 50_000
 """Of a project. What has more, a home folder for instance, is not looked through: it gets a new
 folder each time."""
@@ -54,6 +62,10 @@ MAX_READ_BYTES = 2**23
 MAX_FOLDERS = 8
 """Folders that stay: commits that asv interleaves, edits that somebody goes back and forth
 between."""
+
+TOUCHED_SECONDS = 2.0
+"""A file that was touched since may be touched again without another moment: FAT counts in steps of
+two seconds, others in milliseconds (git's documentation, racy-git)."""
 
 UNUSED_SECONDS = 3600.0
 """A folder that was used since is not removed: another process may compile into it."""
@@ -87,7 +99,8 @@ def cache_variables(stack: ExitStack) -> dict[str, str]:
     Where there is no digest, or nothing can be written, the folders are new ones, which ``stack``
     removes. A compiler that cannot write where it is told to would look elsewhere.
     """
-    digest, base = digest_of_sources(), _base()
+    base = _base()
+    digest = remembered_digest(base)
     folders: dict[str, str] = {}
     for name in dict.fromkeys(name for one in registry.usable() for name in one.caches):
         given = os.environ.get(name)
@@ -129,20 +142,89 @@ def _remove_unused(inside: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def remembered_digest(base: Path) -> str | None:
+    """Return ``digest_of_sources``, from a file beside the folder ``base`` of compiled code where
+    no source was touched since another process wrote it: then only sizes and moments are read.
+
+    Under asv's ``spawn`` each case has a process, which would read all sources.
+    """
+    folders, installed = _sources()
+    memory = base.with_name(f"{base.name}-digests")
+    stamp = _stamp(folders, installed, {str(base), str(memory)})
+    place = hashlib.blake2b(repr((sys.prefix, folders)).encode(), digest_size=12).hexdigest()
+    path = memory / place
+    if stamp is not None:
+        with suppress(OSError, ValueError):
+            known, digest = path.read_text("ascii").split(" ")
+            if known == stamp:
+                return digest
+    digest_now = _digest(folders, installed)
+    if stamp is not None and digest_now is not None:
+        with suppress(OSError):
+            memory.mkdir(parents=True, exist_ok=True)
+            replace_file(path, f"{stamp} {digest_now}".encode())
+    return digest_now
+
+
 def digest_of_sources() -> str | None:
     """Return a digest of everything that compiled code is made from; ``None`` where a project has
     more files than are looked through."""
-    value = hashlib.blake2b(sys.version.encode(), digest_size=12)
+    return _digest(*_sources())
+
+
+def _sources() -> tuple[list[Path], str]:
+    """Return the folders whose files compiled code is made from, and all else that it is made
+    from: Python, settings, installed distributions."""
     settings = sorted(item for item in os.environ.items() if _decides_code(item[0]))
-    value.update(json.dumps(settings).encode())
     folders, installed = set[Path](), list[str]()
     for distribution in distributions():
         name, folder, content = _identify(distribution)
         installed.append(f"{name} {content}")
         folders |= {folder} if folder else set()
-    value.update(json.dumps(sorted(installed)).encode())
     folders |= {project_folder(entry) for entry in own_entries()}
-    for folder in sorted(folders):
+    return sorted(folders), json.dumps([sys.version, settings, sorted(installed)])
+
+
+def _stamp(folders: Iterable[Path], installed: str, left_out: set[str]) -> str | None:
+    """Return a digest of the sizes and moments of all files in these folders; ``None`` where there
+    are too many, or where one was touched just now and might be again in the same moment."""
+    value = hashlib.blake2b(installed.encode(), digest_size=12)
+    most_recent, count = 0.0, 0
+    for folder in folders:
+        for path, status in _files_with_status(folder, left_out):
+            fields = status.st_size, status.st_mtime_ns, status.st_ino
+            value.update(f"{path}\0{fields}\0".encode(errors="surrogateescape"))
+            most_recent, count = max(most_recent, status.st_mtime), count + 1
+            if count > MAX_FILES:
+                return None
+    return value.hexdigest() if most_recent < time.time() - TOUCHED_SECONDS else None
+
+
+def _files_with_status(folder: Path, left_out: set[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files that ``files_of_project`` may yield, and git's list of tracked ones, with
+    their sizes and moments, in the order of their names; none in folders that are left out."""
+    left_out = {*left_out, asv_settings().results_dir or os.devnull}
+    with suppress(OSError):
+        yield str(folder), (folder / ".git" / "index").stat()
+    folders = [str(folder)]
+    while folders:
+        try:
+            entries = sorted(os.scandir(folders.pop()), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        if any(entry.name in ("pyvenv.cfg", "conda-meta") for entry in entries):
+            continue
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):  # a link that leads nowhere
+                    yield entry.path, entry.stat()
+            elif entry.name not in WITHOUT_SOURCES and entry.path not in left_out:
+                folders.append(entry.path)
+
+
+def _digest(folders: Iterable[Path], installed: str) -> str | None:
+    value = hashlib.blake2b(installed.encode(), digest_size=12)
+    for folder in folders:
         value.update(f"{folder}\0".encode(errors="surrogateescape"))
         files = list(islice(files_of_project(folder), MAX_FILES + 1))
         if len(files) > MAX_FILES:
@@ -214,6 +296,7 @@ def files_of_project(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder that compiled code may come from: those that git tracks or
     would track, and single ones that it ignores; without git, all but hidden ones. Suites are left
     out, as they name code and have none."""
+    results = Path(asv_settings().results_dir or os.devnull)  # which each case adds to
     options = "ls-files", "-z", "--exclude-standard"
     tracked = ask_git(folder, *options, "--cached", "--others")
     ignored = ask_git(folder, *options, "--others", "--ignored", "--directory")
@@ -222,6 +305,8 @@ def files_of_project(folder: Path) -> Iterator[Path]:
         for name in names:
             path = folder / os.fsdecode(name)
             if name.endswith(b"/") or _is_outside_code(path.relative_to(folder)):
+                continue
+            if results in path.parents:
                 continue
             if path.is_dir():  # a repository inside this one
                 yield from files_of_project(path)

@@ -661,16 +661,16 @@ class Kernel(Model):
     backend serves."""
     baseline: Name = "numpy"
     """The implementation that speedup is measured against."""
-    work: Work = Work()
+    work: Work = Work.model_construct()  # as below: no validator is made of a part
     """Bytes and operations of one run."""
     memory_limit: LaunchExtent | None = None
     """Bytes that a run may hold beyond what stands before it, a number or a formula; absent: what
     the machine has."""
-    check: Check = Check()
+    check: Check = Check.model_construct()
     """Tolerance against the baseline's outputs."""
     measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] = ("kernel",)
     """Which times are taken."""
-    sampling: Sampling = Sampling()
+    sampling: Sampling = Sampling.model_construct()
     """How often is measured."""
     exclude: tuple[Exclude, ...] = ()
     """Cases that are not in the plan."""

@@ -1,5 +1,6 @@
 """Compiled code is looked for in folders that belong to the sources as they are."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,13 @@ import pytest
 
 from gpubench.backends import registry
 from gpubench.measure import caches
-from gpubench.measure.caches import MAX_FOLDERS, cache_variables, digest_of_sources
+from gpubench.measure.asv_settings import VARIABLE
+from gpubench.measure.caches import (
+    MAX_FOLDERS,
+    cache_variables,
+    digest_of_sources,
+    remembered_digest,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -159,6 +166,79 @@ def test_in_an_environment_of_asv_the_folders_lie_there(project, tmp_path, monke
     with ExitStack() as stack:
         folder = Path(cache_variables(stack)["NUMBA_CACHE_DIR"])
     assert folder.is_relative_to(tmp_path / "env/gpubench-compiled")
+
+
+def age(folder):
+    """Make all files older than those that may be touched again in the same moment."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+@pytest.fixture
+def reading(monkeypatch):
+    """The files whose contents are read for a digest; nothing else is installed."""
+    monkeypatch.setattr(caches, "distributions", lambda: iter(()))
+    read, content = [], caches._content
+    monkeypatch.setattr(caches, "_content", lambda path: read.append(path.name) or content(path))
+    return read
+
+
+@pytest.mark.parametrize(
+    ("change", "has_git"),
+    [
+        ("edited", True),
+        ("removed", True),
+        ("new", False),
+        ("new in a hidden folder", True),
+        ("new in a hidden folder", False),
+    ],
+)
+def test_the_second_process_reads_no_source_until_one_is_touched(
+    project, tmp_path, reading, change, has_git
+):
+    (project / ".kept").mkdir()
+    if has_git:
+        in_git(project)
+    age(project)
+    first = remembered_digest(tmp_path / "compiled")
+    assert first == digest_of_sources()
+    reading.clear()
+    assert remembered_digest(tmp_path / "compiled") == first
+    assert not reading
+
+    changed = project / {"new": "new.py", "new in a hidden folder": ".kept/new.py"}.get(
+        change, "helper.py"
+    )
+    if change == "removed":
+        changed.unlink()
+    else:
+        changed.write_text("scale = 3\n")  # helper.py stays as large
+        os.utime(changed, (1_000_000_100, 1_000_000_100))
+    after = remembered_digest(tmp_path / "compiled")
+    assert after == digest_of_sources()
+    assert (after != first) == (has_git or change != "new in a hidden folder")
+
+
+def test_a_file_that_was_touched_just_now_is_read_each_time(project, tmp_path, reading):
+    age(project)
+    (project / "helper.py").touch()
+    remembered_digest(tmp_path / "compiled")
+    reading.clear()
+    remembered_digest(tmp_path / "compiled")
+    assert "helper.py" in reading
+
+
+def test_results_that_asv_keeps_in_the_project_are_no_source(
+    project, tmp_path, reading, monkeypatch
+):
+    in_git(project)
+    monkeypatch.setenv(VARIABLE, json.dumps({"results_dir": str(project / "results")}))
+    age(project)
+    before = remembered_digest(tmp_path / "compiled")
+    (project / "results/box").mkdir(parents=True)
+    (project / "results/box/one.json").write_text("{}")
+    assert digest_of_sources() == before == remembered_digest(tmp_path / "compiled")
 
 
 @pytest.mark.parametrize("reason", ["too many files", "nothing can be written"])
