@@ -196,6 +196,19 @@ def test_drawing_without_replacement(cupy: Any) -> None:
 # --- Thrust and CUB: how arrays are sorted is in test_cupy.py
 
 
+def test_programs_may_call_thrust(cupy: Any) -> None:
+    """As fbpic does, by the names of arguments; the array itself is sorted too."""
+    array, order = cupy.asarray([3.0, 1.0, 2.0]), cupy.zeros(3, np.intp)
+    importlib.import_module("cupy.cuda.thrust").argsort(
+        dtype=array.dtype,
+        idx_start=order.data.ptr,
+        data_start=array.data.ptr,
+        keys_start=0,
+        shape=array.shape,
+    )
+    assert (order.get().tolist(), array.get().tolist()) == ([1, 2, 0], [1, 2, 3])
+
+
 def test_programs_may_ask_for_cub(cupy: Any) -> None:
     array = draw((5, 40), "float64")
     native, accelerators = cupy.asarray(array), importlib.import_module("cupy._core")

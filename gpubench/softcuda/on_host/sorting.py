@@ -18,26 +18,33 @@ def replace_thrust() -> None:
         setattr(thrust, function.__name__, function)
 
 
-def sort(dtype: Any, data: int, keys: int, shape: Sequence[int]) -> None:
-    """Sort an array along its last axis where it lies; NaN comes last. ``keys`` is room of
-    Thrust's."""
-    array = view(data, dtype, shape)
+# Arguments have CuPy's names, by which programs may give them. ``keys_start`` is room of Thrust's
+# in the first two.
+
+
+def sort(dtype: Any, data_start: int, keys_start: int, shape: Sequence[int]) -> None:
+    """Sort an array along its last axis where it lies; NaN comes last."""
+    array = view(data_start, dtype, shape)
     queue("thrust::sort", current_stream(), lambda: array.sort(axis=-1), array)
 
 
-def argsort(dtype: Any, indices: int, data: int, keys: int, shape: Sequence[int]) -> None:
-    """Write the indices that sort an array along its last axis, equal values in their order."""
-    array, order = view(data, dtype, shape), view(indices, np.intp, shape)
+def argsort(
+    dtype: Any, idx_start: int, data_start: int, keys_start: int, shape: Sequence[int]
+) -> None:
+    """Write the indices that sort an array along its last axis, equal values in their order, and
+    sort it too, as Thrust does by keys."""
+    array, order = view(data_start, dtype, shape), view(idx_start, np.intp, shape)
 
     def write() -> None:
         order[...] = np.argsort(array, axis=-1, kind="stable")
+        array[...] = np.take_along_axis(array, order, axis=-1)
 
-    queue("thrust::stable_sort_by_key", current_stream(), write, order)
+    queue("thrust::stable_sort_by_key", current_stream(), write, order, array)
 
 
-def lexsort(dtype: Any, indices: int, keys: int, count: int, length: int) -> None:
-    """Write the indices that sort by several keys of one length, the last of them first."""
-    arrays, order = view(keys, dtype, (count, length)), view(indices, np.intp, (length,))
+def lexsort(dtype: Any, idx_start: int, keys_start: int, k: int, n: int) -> None:
+    """Write the indices that sort by ``k`` keys of the length ``n``, the last of them first."""
+    arrays, order = view(keys_start, dtype, (k, n)), view(idx_start, np.intp, (n,))
 
     def write() -> None:
         order[...] = np.lexsort(arrays)
