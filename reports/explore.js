@@ -3,17 +3,15 @@
 // beside the page (gpubench/report/series.py), once they are asked for.
 "use strict";
 
-const gpubenchSeries = {};
-
 (() => {
   const root = document.getElementById("explore");
   if (!root) return;
-  const { quantity, ratioText } = gpubenchText;
+  const { date, quantity, ratioText } = gpubenchText;
   const MOST = 12; // series in one chart: more have no colours of their own
   const ALL = "*"; // of a choice: no value of a parameter
   const COLOURS = 7; // as in gpubench/report/figures.py
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-  const sources = JSON.parse(document.getElementById("explore-sources").textContent);
+  const { kernel, setups: sources } = JSON.parse(document.getElementById("explore-sources").textContent);
   const chosen = new Map(); // what the selects say, by their names
 
   const make = (tag, properties = {}, ...children) => {
@@ -22,16 +20,11 @@ const gpubenchSeries = {};
     return made;
   };
 
-  const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
-
   const open = async (source) => {
-    await gpubenchLists.load(source.commits);
-    await gpubenchLists.load(source.series);
-    return gpubenchSeries[source.series].map((one) => ({
-      ...one,
-      setup: source.setup,
-      commits: gpubenchSeries[source.commits],
-      numbers: (one.numbers ??= numbers(one.values)),
+    const [commits, series] = await Promise.all(gpubenchLists.seriesOf(kernel, source).map(gpubenchLists.read));
+    return Promise.all(series.cases.map(async (one) => {
+      one.numbers ??= (await gpubenchLists.floats(one.values ?? series.charted[one.charted])).subarray(0, series.commits);
+      return { ...one, setup: source.setup, commits };
     }));
   };
 
@@ -51,8 +44,6 @@ const gpubenchSeries = {};
   };
 
   const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
-
-  const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
 
   // Commits of all series on one axis, by date: setups have different ones.
   const axisOf = (all) => {
@@ -211,7 +202,7 @@ const gpubenchSeries = {};
     }
     fields.push(select("x", "Commits by", [["order", "order"], ["date", "date"]], "order"));
     fields.push(select("y", "Scale", [["log", "logarithmic"], ["linear", "linear"]], "log"));
-    const commits = here && gpubenchSeries[here.commits];
+    const { commits } = cases[0];
     const words = commits.map(([short, moment, subject]) => [short, `${short} ${date(moment)} ${subject}`]).reverse();
     fields.push(select("reference", "Reference (or press a point)", [["", "none"], ...words], ""));
     tools.replaceChildren(...fields);
