@@ -8,6 +8,7 @@
   if (!root) return;
   const { date, quantity, ratioText } = gpubenchText;
   const MOST = 12; // series in one chart: more have no colours of their own
+  const MOST_TAGS = 15;
   const ALL = "*"; // of a choice: no value of a parameter
   const COLOURS = 7; // as in gpubench/report/figures.py
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
@@ -78,6 +79,8 @@
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const isRatio = Boolean(at);
+    // Tags of the commits, the newest: more names would lie on each other.
+    const tagged = order.map(([, moment, , tags], place) => [byOrder ? place : date(moment), tags]).filter(([, tags]) => tags).slice(-MOST_TAGS);
     const data = shown.map((one, number) => {
       const base = referenceOf(one, at);
       const values = Array.from(one.numbers, (value) => (isRatio ? value / base : value));
@@ -126,7 +129,14 @@
         title: { text: isRatio ? "over the reference" : escaped(units.map((unit) => unit || "value").join(", ")) },
         ...(units[0] === "seconds" && !isRatio ? { tickformat: "~s", ticksuffix: "s" } : {}),
       },
-      shapes: isRatio ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("--text"), width: 1 } }] : [],
+      annotations: tagged.map(([place, names]) => ({
+        x: place, xref: "x", y: 1, yref: "paper", yanchor: "top", xanchor: "right", textangle: -90,
+        showarrow: false, text: escaped(names.join(", ")), font: { color: colour("--muted"), size: 11 },
+      })),
+      shapes: [...tagged.map(([place]) => ({
+        type: "line", xref: "x", x0: place, x1: place, yref: "paper", y0: 0, y1: 1,
+        line: { color: colour("--muted"), width: 1, dash: "dot" },
+      })), ...(isRatio ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("--text"), width: 1 } }] : [])],
     };
     await gpubenchLists.load("plotly.min.js");
     await Plotly.react(chart, data, layout, { responsive: true, displaylogo: false, displayModeBar: false, plotlyServerURL: "" });

@@ -231,7 +231,8 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         script = partial(_series_script, history, key, site)
         yield ReportFile(address, history.digest, script)
     address = series.commits_address(history, site)
-    yield ReportFile(address, history.digest, partial(series.commits_script, history, site))
+    stamp = series.commits_stamp(history, site)
+    yield ReportFile(address, stamp, partial(series.commits_script, history, site))
     compared = compare.stamp(history, site)
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
     elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]

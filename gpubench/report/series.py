@@ -74,12 +74,25 @@ def sources(history: History, key: KernelKey, site: Site) -> SeriesSources:
 
 
 def commits_script(history: History, site: Site) -> str:
-    """Return the commits of a setup, oldest first: short hash, seconds since 1970, subject."""
+    """Return the commits of a setup, oldest first: short hash, seconds since 1970, subject, and of
+    those that have some, their tags."""
+    tags = site.table.tags
     commits = [
         [label.short, int(commit.date), label.subject[:MAX_SUBJECT_CHARACTERS]]
+        + ([list(tags[commit.hash])] if commit.hash in tags else [])
         for label, commit in zip(site.labels(history), history.commits, strict=True)
     ]
     return data_script(commits_address(history, site), commits)
+
+
+def commits_stamp(history: History, site: Site) -> str:
+    """Return a text that changes with what ``commits_script`` is made from."""
+    tags = {
+        one.hash: site.table.tags[one.hash]
+        for one in history.commits
+        if one.hash in site.table.tags
+    }
+    return f"{history.digest}{tags}"
 
 
 def series_script(history: History, key: KernelKey, charted: Sequence[CaseName], site: Site) -> str:

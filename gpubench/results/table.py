@@ -563,6 +563,11 @@ class Table:
         )
 
     @cached_property
+    def tags(self) -> Mapping[str, Sequence[str]]:
+        """Return the tags of each commit that has some, by its hash."""
+        return tags_of(self._repository)
+
+    @cached_property
     def _counted_snapshots(self) -> frozenset[int]:
         return frozenset(
             snapshot for (snapshot,) in self._rows("select distinct snapshot from counted")
@@ -701,7 +706,7 @@ class Table:
             for hash_ in hashes:
                 branches[hash_].append(branch)
         outside = {commit.hash for commit in self.outside}
-        tags = tags_of(self._repository)
+        tags = self.tags
         for place, commit in enumerate(self.commits):
             date = datetime.fromtimestamp(commit.date, UTC).replace(tzinfo=None)
             names = [*filter(None, branches[commit.hash])]

@@ -47,7 +47,19 @@ def test_a_page_knows_where_the_values_and_commits_are(site: Site) -> None:
     address = series.series_address(history(site), KEY, site)
     assert address == f"compare-data/series-{sources.kernel}.js"
     commits = unpacked(series.commits_script(history(site), site))
-    assert [moment for _, moment, _ in commits] == [86_400 * day for day in range(1, 5)]
+    assert [moment for _, moment, *_ in commits] == [86_400 * day for day in range(1, 5)]
+
+
+def test_commits_with_tags_are_marked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = history(site).commits[-1].hash
+    before = series.commits_stamp(history(site), site)
+    monkeypatch.setitem(site.table.__dict__, "tags", {newest: ["v1.0"]})
+
+    *others, last = unpacked(series.commits_script(history(site), site))
+
+    assert last[3] == ["v1.0"]
+    assert all(len(one) == 3 for one in others)
+    assert series.commits_stamp(history(site), site) != before
 
 
 def test_the_map_has_values_over_their_median(site: Site) -> None:
