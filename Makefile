@@ -23,7 +23,7 @@ GPU_FIGURES ?= gpu-check.json
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
-.PHONY: help bench quick test test-thorough test-systems lint types docs wheel release test-lowest site tutorial gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench quick test test-thorough test-systems lint types docs wheel release test-lowest site pictures tutorial gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml al
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	$(BIN)/mkdocs build --quiet --strict
+
+pictures: $(VENV)/installed-test  ## Measure twelve commits of a small project and make the pictures of README and documents (minutes; on a quiet machine)
+	$(BIN)/python scripts/pictures.py
 
 tutorial: $(VENV)/installed-test  ## Type docs/tutorial.md word for word in an empty home, from a built wheel (minutes)
 	$(BIN)/python scripts/new_user.py

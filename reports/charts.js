@@ -103,6 +103,67 @@
     }];
   };
 
+  // The numbers and commits of a figure that names scripts: gpubench/report/series.py.
+  const filled = async (figure) => {
+    if (!figure.places) return figure;
+    const { kernel, setups } = JSON.parse(document.getElementById("explore-sources").textContent);
+    const [commits, series] = await Promise.all(gpubenchLists.seriesOf(kernel, setups[0]).map(gpubenchLists.read));
+    const every = figure.places.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, place) => first + place));
+    const isLog = figure.unit === "seconds";
+    const columns = await Promise.all(figure.names.map(async (name, index) => {
+      const numbers = await gpubenchLists.floats(series.charted[index]);
+      const part = (kind, shown = true) => every.map((place) => {
+        const value = numbers[kind * series.commits + place];
+        return shown && Number.isFinite(value) && (!isLog || value > 0) ? value : null;
+      });
+      const curve = (kind, shown) => {
+        const [values, lows, highs] = [0, 1, 2].map((end) => part(kind + end, shown));
+        const known = lows.map((low, place) => low !== null && low > 0 && highs[place] !== null);
+        const ends = (column) => column.map((end, place) => (known[place] ? end : null));
+        return { values, lows: ends(lows), highs: ends(highs) };
+      };
+      const failed = new Set(series.cases.find((one) => one.charted === index)?.failed);
+      const values = Array.from(every, (place) => numbers[place]);
+      return { name, times: curve(0, figure.has_times), speedups: curve(3), values, failed: every.map((place) => failed.has(place)) };
+    }));
+    const changed = new Set(figure.uncommitted);
+    const words = every.map((place, index) => {
+      const [short, moment, subject] = commits[place];
+      const mark = changed.has(index) ? " (measured with uncommitted changes)" : "";
+      return escaped(`${short} ${gpubenchText.date(moment)} ${subject}${mark}`);
+    });
+    return { ...figure, columns, commits: words, labels: every.map((place) => commits[place]) };
+  };
+
+  const escaped = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  // Every commit in the table below a chart, the newest first, on request.
+  const fillTable = async (button) => {
+    const { changes, columns, labels, uncommitted, unit } = await filled(JSON.parse(document.getElementById(button.dataset.tableOf).textContent));
+    const { make } = gpubenchLists;
+    const changed = new Set(uncommitted);
+    const cell = ({ speedups, values, failed }, number, index) => {
+      const change = changes[number][index];
+      const [ratio, low, high] = [speedups.values[index], speedups.lows[index], speedups.highs[index]];
+      const parts = [
+        change ? make("span", { className: "change" }, change) : "",
+        ...(ratio === null ? [] : [make("b", {}, ratioText(ratio)), make("small", {}, low === null ? "no interval" : `${digits(low)}${DASH}${digits(high)}×`)]),
+      ];
+      const none = failed[index] ? "no value" : "not measured";
+      const value = Number.isNaN(values[index]) ? make("span", { className: "muted" }, none) : make("small", {}, quantity(values[index], unit));
+      return make("td", { className: "number" }, ...parts, value);
+    };
+    const rows = labels.map(([short, moment, subject], index) => {
+      const commit = make("span", { className: "commit" }, make("code", {}, short), " ", make("span", { className: "muted" }, gpubenchText.date(moment)));
+      const mark = changed.has(index) ? make("span", { className: "uncommitted" }, " with uncommitted changes") : "";
+      return make("tr", {}, make("th", { scope: "row" }, commit, mark, subject ? make("small", {}, subject) : ""), ...columns.map((column, number) => cell(column, number, index)));
+    });
+    button.closest("details").querySelector("tbody").replaceChildren(...rows.reverse());
+    button.remove();
+  };
+
+  document.querySelectorAll("[data-table-of]").forEach((button) => button.addEventListener("click", () => fillTable(button)));
+
   const traces = (figure) => {
     if (!figure.columns) return figure.data;
     const texts = figure.columns.map((series) => words(series, figure.commits, figure.unit));
@@ -114,8 +175,8 @@
     });
   };
 
-  const draw = (element) => {
-    const figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
+  const draw = async (element) => {
+    const figure = await filled(JSON.parse(document.getElementById(element.dataset.figure).textContent));
     const style = getComputedStyle(document.documentElement);
     const options = {
       responsive: true,
@@ -124,7 +185,7 @@
       modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
       plotlyServerURL: "", // the default buttons offer to upload the data; nothing leaves this page
     };
-    Plotly.react(element, resolve(traces(figure), "", style), themed(figure.layout, style), options);
+    await Plotly.react(element, resolve(traces(figure), "", style), themed(figure.layout, style), options);
   };
 
   // The address: #size-1=xaxis:9.5,17.2;yaxis:-1,3&history=...
@@ -166,8 +227,8 @@
     if (Object.keys(update).length) Plotly.relayout(element, update);
   };
 
-  const start = (element) => {
-    draw(element);
+  const start = async (element) => {
+    await draw(element);
     whole.set(element, ranges(element));
     restore(element);
     element.on("plotly_relayout", remember);
@@ -186,5 +247,9 @@
   if (document.readyState === "complete") observe();
   else window.addEventListener("load", observe);
   window.addEventListener("hashchange", () => drawn().forEach(restore));
+  // A chart has the size of the window that it was drawn in, which is wider than paper.
+  const PAPER = { width: 660, height: 330, autosize: false };
+  window.addEventListener("beforeprint", () => drawn().forEach((element) => Plotly.relayout(element, PAPER)));
+  window.addEventListener("afterprint", () => drawn().forEach((element) => Plotly.relayout(element, { width: null, height: null, autosize: true })));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn().forEach(draw));
 })();

@@ -10,7 +10,7 @@ const gpubench = (() => {
   const [PAIRS, TIMES, SPEEDUPS] = ["pairs", "times", "speedups"]; // what a ratio is made of
   const COLUMNS = 6; // median and ends of its interval, speedup and ends of its interval
   const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
-  const { decoded, list, load, make: element, named, parts, plural, remember, scrolling } = gpubenchLists;
+  const { decoded, floats, list, load, make: element, named, parts, plural, read: readData, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("sides");
   const fields = form.elements;
@@ -25,7 +25,6 @@ const gpubench = (() => {
   const firstMarkdown = markdownField.textContent;
 
   const cases = new Map();
-  const snapshots = new Map();
   let index = null;
   let turn = 0;
 
@@ -120,7 +119,7 @@ const gpubench = (() => {
   };
 
   const caseAt = ({ data, list }, place) => {
-    const numbers = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
+    const numbers = Array.from({ length: COLUMNS }, (_, column) => data.numbers[data.status.length * column + place]);
     const [median, low, high, speedup, speedupLow, speedupHigh] = numbers;
     const hasEnds = !Number.isNaN(speedupLow);
     const ends = hasEnds ? { low: speedupLow, high: speedupHigh } : { low: 0, high: Infinity };
@@ -560,19 +559,27 @@ const gpubench = (() => {
     }
     tell("Reading the times …");
     try {
-      await Promise.all([old.setup.key, now.setup.key, old.script, now.script].map((name) => load(`${FOLDER}${name}.js`)));
+      await Promise.all([old, now].map(async (one) => {
+        await load(`${FOLDER}${one.setup.key}.js`);
+        one.data = await snapshot(one);
+      }));
     } catch (error) {
       if (mine === turn) tell(error.message);
       return;
     }
     if (mine !== turn) return;
-    const sides = [old, now].map(({ setup, commit }) => {
-      const content = snapshots.get(setup.key)[commit];
-      return { setup, commit, data: { ...content, numbers: numbers(content.numbers) }, list: cases.get(setup.key) };
-    });
+    const sides = [old, now].map(({ setup, commit, data }) => ({ setup, commit, data, list: cases.get(setup.key) }));
     const result = compare(...sides);
     render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data), compareCounts(...sides));
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
+  };
+
+  // What cases did on the device in software is work by numbers that are of one script alone.
+  const snapshot = async ({ script, commit }) => {
+    const { commits, work } = await readData(`${FOLDER}${script}.js`);
+    const content = commits[commit];
+    const counts = new Map(Object.entries(content.counts).map(([place, number]) => [Number(place), work[number]]));
+    return { ...content, counts, numbers: await floats(content.numbers) };
   };
 
   const newestFirst = (letter) => index.setups[fields[`${letter}-setup`].value].commits.toReversed();
@@ -666,12 +673,5 @@ const gpubench = (() => {
       limits: numbers(content.limits),
       ratioLimits: numbers(content.ratio_limits),
     }),
-    // What cases did is `work` by numbers that are of this script alone.
-    snapshots(key, contents, work) {
-      for (const content of Object.values(contents)) {
-        content.counts = new Map(Object.entries(content.counts).map(([place, number]) => [Number(place), work[number]]));
-      }
-      snapshots.set(key, { ...snapshots.get(key), ...contents });
-    },
   };
 })();

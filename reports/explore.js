@@ -3,17 +3,16 @@
 // beside the page (gpubench/report/series.py), once they are asked for.
 "use strict";
 
-const gpubenchSeries = {};
-
 (() => {
   const root = document.getElementById("explore");
   if (!root) return;
-  const { quantity, ratioText } = gpubenchText;
+  const { date, quantity, ratioText } = gpubenchText;
   const MOST = 12; // series in one chart: more have no colours of their own
+  const MOST_TAGS = 15;
   const ALL = "*"; // of a choice: no value of a parameter
   const COLOURS = 7; // as in gpubench/report/figures.py
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-  const sources = JSON.parse(document.getElementById("explore-sources").textContent);
+  const { kernel, setups: sources } = JSON.parse(document.getElementById("explore-sources").textContent);
   const chosen = new Map(); // what the selects say, by their names
 
   const make = (tag, properties = {}, ...children) => {
@@ -22,16 +21,11 @@ const gpubenchSeries = {};
     return made;
   };
 
-  const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
-
   const open = async (source) => {
-    await gpubenchLists.load(source.commits);
-    await gpubenchLists.load(source.series);
-    return gpubenchSeries[source.series].map((one) => ({
-      ...one,
-      setup: source.setup,
-      commits: gpubenchSeries[source.commits],
-      numbers: (one.numbers ??= numbers(one.values)),
+    const [commits, series] = await Promise.all(gpubenchLists.seriesOf(kernel, source).map(gpubenchLists.read));
+    return Promise.all(series.cases.map(async (one) => {
+      one.numbers ??= (await gpubenchLists.floats(one.values ?? series.charted[one.charted])).subarray(0, series.commits);
+      return { ...one, setup: source.setup, commits };
     }));
   };
 
@@ -51,8 +45,6 @@ const gpubenchSeries = {};
   };
 
   const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
-
-  const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
 
   // Commits of all series on one axis, by date: setups have different ones.
   const axisOf = (all) => {
@@ -87,6 +79,8 @@ const gpubenchSeries = {};
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const isRatio = Boolean(at);
+    // Tags of the commits, the newest: more names would lie on each other.
+    const tagged = order.map(([, moment, , tags], place) => [byOrder ? place : date(moment), tags]).filter(([, tags]) => tags).slice(-MOST_TAGS);
     const data = shown.map((one, number) => {
       const base = referenceOf(one, at);
       const values = Array.from(one.numbers, (value) => (isRatio ? value / base : value));
@@ -135,7 +129,14 @@ const gpubenchSeries = {};
         title: { text: isRatio ? "over the reference" : escaped(units.map((unit) => unit || "value").join(", ")) },
         ...(units[0] === "seconds" && !isRatio ? { tickformat: "~s", ticksuffix: "s" } : {}),
       },
-      shapes: isRatio ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("--text"), width: 1 } }] : [],
+      annotations: tagged.map(([place, names]) => ({
+        x: place, xref: "x", y: 1, yref: "paper", yanchor: "top", xanchor: "right", textangle: -90,
+        showarrow: false, text: escaped(names.join(", ")), font: { color: colour("--muted"), size: 11 },
+      })),
+      shapes: [...tagged.map(([place]) => ({
+        type: "line", xref: "x", x0: place, x1: place, yref: "paper", y0: 0, y1: 1,
+        line: { color: colour("--muted"), width: 1, dash: "dot" },
+      })), ...(isRatio ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("--text"), width: 1 } }] : [])],
     };
     await gpubenchLists.load("plotly.min.js");
     await Plotly.react(chart, data, layout, { responsive: true, displaylogo: false, displayModeBar: false, plotlyServerURL: "" });
@@ -211,7 +212,7 @@ const gpubenchSeries = {};
     }
     fields.push(select("x", "Commits by", [["order", "order"], ["date", "date"]], "order"));
     fields.push(select("y", "Scale", [["log", "logarithmic"], ["linear", "linear"]], "log"));
-    const commits = here && gpubenchSeries[here.commits];
+    const { commits } = cases[0];
     const words = commits.map(([short, moment, subject]) => [short, `${short} ${date(moment)} ${subject}`]).reverse();
     fields.push(select("reference", "Reference (or press a point)", [["", "none"], ...words], ""));
     tools.replaceChildren(...fields);

@@ -36,6 +36,34 @@ const gpubenchLists = (() => {
     return loading.get(address);
   };
 
+  // Data that scripts hold packed (gpubench/report/data_scripts.py): JSON, and within it numbers.
+
+  const packed = new Map();
+  const put = (address, text) => packed.set(address, text);
+
+  const inflated = (text) => {
+    const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")));
+  };
+
+  const readings = new Map();
+  const read = (address) => {
+    if (!readings.has(address)) readings.set(address, load(address).then(() => inflated(packed.get(address)).json()));
+    return readings.get(address);
+  };
+
+  // The first bytes of all numbers stand together, then the second ones, and so on.
+  const floats = async (text) => {
+    const planes = new Uint8Array(await inflated(text).arrayBuffer());
+    const count = planes.length / 4;
+    const view = new DataView(new ArrayBuffer(planes.length));
+    planes.forEach((byte, place) => view.setUint8(4 * (place % count) + Math.floor(place / count), byte));
+    return Float32Array.from({ length: count }, (_, place) => view.getFloat32(4 * place, true));
+  };
+
+  // Addresses of the scripts with a setup's commits and a kernel's values (gpubench/report/series.py).
+  const seriesOf = (kernel, { slug }) => [`compare-data/commits${slug}.js`, `compare-data/series-${kernel}${slug}.js`];
+
   // A table under its caption, which scrolls by itself, as `region` of parts.html has it.
   const scrolling = (caption, heads, body, properties = {}) => {
     const cells = heads.map(([text, className = ""]) => make("th", { scope: "col", className }, text));
@@ -314,5 +342,5 @@ const gpubenchLists = (() => {
   };
 
   start();
-  return { decoded, list, load, make, named: (name) => lists.get(name), parts, plural, remember, scrolling };
+  return { decoded, floats, list, load, make, named: (name) => lists.get(name), parts, plural, put, read, remember, scrolling, seriesOf };
 })();

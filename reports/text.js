@@ -39,6 +39,7 @@ const gpubenchText = (() => {
     if (of === "bytes") return bytes(value);
     return of ? `${digits(value)}${SPACE}${of}` : digits(value);
   };
+  const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
   const ratioText = (value) => `${digits(value)}×`;
   const known = (ratio) => ratio.low > 0 && Number.isFinite(ratio.high);
 
@@ -52,5 +53,5 @@ const gpubenchText = (() => {
     return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
   };
 
-  return { DASH, digits, independentQuotient, known, quantity, ratioText, seconds, secondsInterval };
+  return { DASH, date, digits, independentQuotient, known, quantity, ratioText, seconds, secondsInterval };
 })();

@@ -45,7 +45,8 @@ from gpubench.analysis.headline import KernelKey
 from gpubench.analysis.roofline import STREAMS, memory_ceiling
 from gpubench.names import BenchmarkName
 from gpubench.report import text
-from gpubench.report.compare import FOLDER, setup_key
+from gpubench.report.compare import setup_key
+from gpubench.report.data_scripts import FOLDER
 from gpubench.report.findings import disturbed_states
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
 from gpubench.results import History, Row

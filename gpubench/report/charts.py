@@ -35,8 +35,9 @@ from gpubench.results import (
 from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 
-MOST_ROWS = 50
-"""Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
+MOST_ROWS = 10
+"""Commits in the table of a chart, the newest. The others are drawn on request, from the script
+that the chart is drawn from: a thousand make a page that opens slowly."""
 
 MOST_EVENTS = 5
 """Changes of a series that its sentence names, the newest; the page of changes has all."""
@@ -104,8 +105,12 @@ class HistoryChart:
     note: str | None
     listed: tuple[int, ...]
     """Indices of the commits that the table has, the newest first."""
+    has_times: bool = True
+    """Whether the chart shows times, as processors do not differ."""
     unit: str = SECONDS
     """Of the values of all series."""
+    places: tuple[int, ...] = ()
+    """Indices of the commits among those of the setup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +243,10 @@ def history_chart(
             )
         )
     unit = units.get(names[0], SECONDS) if names else SECONDS
-    return HistoryChart(commits, tuple(series), note, listed, unit)
+    has_times = not history.by_speedup
+    return HistoryChart(
+        commits, tuple(series), note, listed, has_times, unit, tuple(places.tolist())
+    )
 
 
 def _in_brackets(*words: str) -> str:

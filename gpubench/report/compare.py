@@ -87,6 +87,7 @@ from gpubench.report.comparison_view import (
     paths_in_words,
 )
 from gpubench.report.count_view import CountsView, counts_markdown, counts_view
+from gpubench.report.data_scripts import FOLDER, data_script, pack_floats
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
@@ -101,15 +102,12 @@ MOST_SETUPS = 12
 """Machines and environments that a page sets against its own without being asked; of each of these
 comparisons it has as many rows as a long list shows at first (``FIRST``)."""
 
-FOLDER = "compare-data"
-"""Of the scripts, beside the pages; all of it belongs to the report."""
-
 INDEX = f"{FOLDER}/index.js"
 
 TOGETHER = 2**16
-"""Cases times snapshots in one script, in some 36 bytes each, and in six times as many while it is
-made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the last
-script made again. Half as many took a report of 10,000 cases 4 % more time."""
+"""Cases times snapshots in one script, in some ten bytes each, and in twenty times as many while
+it is made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the
+last script made again. Half as many took a report of 10,000 cases 4 % more time."""
 
 LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
 """What stands for a status in the script of a snapshot."""
@@ -408,13 +406,15 @@ def _in_script(history: History) -> int:
     return max(TOGETHER // max(len(history.names), 1), 1)
 
 
-def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site) -> str:
+def snapshots_script(
+    address: str, history: History, snapshots: Sequence[Snapshot], site: Site
+) -> str:
     """Return the times and speedups of all cases of a setup at some snapshots, and what these ran
     on.
 
-    Six numbers for each case: median, both ends of its interval, the speedup, and both ends of the
-    speedup's interval, NaN where there is none or where other work disturbed it; as 32-bit floats
-    in base64, whose seven digits are more than any time has. Statuses are one letter each, and so
+    Six numbers for each case, one kind of all cases after the other: median, both ends of its
+    interval, the speedup, and both ends of the speedup's interval, NaN where there is none or where
+    other work disturbed it (``pack_floats``). Statuses are one letter each, and so
     is whether the speedup is of pairs; reasons are those of failures, and of times without a
     verdict. What cases did on the device in software is by numbers that the script explains, as
     most cases did the same at all of its commits.
@@ -437,7 +437,7 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
         contents[snapshot.commit.hash[:8]] = {
             "status": letters.tobytes().decode("ascii"),
             "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
-            "numbers": b64encode(numbers[:, :, column].T.tobytes()).decode("ascii"),
+            "numbers": pack_floats(numbers[:, :, column]),
             "reasons": dict(
                 sorted(
                     (history.rows_of[name], DISTURBED if reason is None else reason)
@@ -455,7 +455,7 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
             "params": _facts(snapshot.params),
         }
     work = {number: _profile(counts) for number, counts in sorted(profiles.items())}
-    return _script("snapshots", [setup_key(history.setup.place), contents, work])
+    return data_script(address, {"commits": contents, "work": work})
 
 
 def _profile(counts: CaseCounts) -> dict[str, object]:

@@ -138,7 +138,7 @@ def _count_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
             newest[change.name].setdefault(pair.words, (change, pair))
     hashes = [commit.hash for commit in history.commits]
     for now in site.current(history).values():
-        counted = site.counts(history.snapshots[history.commits.index(now.commit)])
+        counted = site.counts(history.snapshots[history.places[now.commit]])
         for name in filter(counted.get, now.cases):
             counts, changes = counted[name], newest[name]
             values: dict[str | None, int | None] = {

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpubench.analysis.changes import Change
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
@@ -53,13 +54,14 @@ _ONE_LINE = {
 """At 1x, where both are equally fast."""
 
 
-def history_figure(chart: HistoryChart) -> Figure:
+def history_figure(chart: HistoryChart, is_in_scripts: bool = False) -> Figure:
     """Speedup over commits with its interval band, the times below; commits on x by index.
 
     A thousand commits of several implementations would fill the page with words for what the
     pointer is over. So the numbers stand here once, in the ``columns`` of each series, beside
     ``data`` and ``layout``; a trace names its series and which of that one's columns it draws, and
-    ``charts.js`` makes its points and words, with ``commits`` in words, too.
+    ``charts.js`` makes its points and words, with ``commits`` in words, too. Where the numbers and
+    commits are in the scripts of the page, the figure has their places there.
     """
     commits = len(chart.commits)
     times = [series.times.values for series in chart.series]
@@ -71,7 +73,7 @@ def history_figure(chart: HistoryChart) -> Figure:
     lines, notes = _marks(chart)
     # plotly draws shapes on an axis without a trace at places that are no numbers.
     speedups = {"yaxis": {**_ratio_axis(ratios), "domain": _UPPER}} if curves else {}
-    return {
+    drawn = {
         "data": [
             _history_trace(series, index, column, few, names[index])
             for column in ("speedups", "times")
@@ -95,17 +97,40 @@ def history_figure(chart: HistoryChart) -> Figure:
             "annotations": notes,
             "showlegend": True,
         },
-        "columns": [
+        "unit": _escaped(chart.unit),
+    }
+    names = [_name(series.implementation, series.case) for series in chart.series]
+    if is_in_scripts:
+        marked = [place for place, commit in enumerate(chart.commits) if commit.uncommitted]
+        changes = [
             {
-                "name": _name(series.implementation, series.case),
-                "times": _columns(series.times, chart.unit == text.SECONDS),
-                "speedups": _columns(series.speedups),
+                index: f"{_direction(change)} {text.ratio(change.ratio.factor)}"
+                for index, change in zip(series.marked, series.changes, strict=True)
             }
             for series in chart.series
-        ],
-        "unit": _escaped(chart.unit),
-        "commits": [_escaped(_commit_words(commit)) for commit in chart.commits],
-    }
+        ]
+        shown = {"places": _runs(chart.places), "uncommitted": marked, "changes": changes}
+        return drawn | {"names": names, "has_times": chart.has_times, **shown}
+    columns = [
+        {
+            "name": name,
+            "times": _columns(series.times, chart.unit == text.SECONDS),
+            "speedups": _columns(series.speedups),
+        }
+        for name, series in zip(names, chart.series, strict=True)
+    ]
+    commits_in_words = [_escaped(_commit_words(commit)) for commit in chart.commits]
+    return drawn | {"columns": columns, "commits": commits_in_words}
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of neighbouring numbers."""
+    gaps = [0, *(at for at in range(1, len(places)) if places[at] - places[at - 1] > 1)]
+    return [
+        (places[start], places[stop - 1])
+        for start, stop in zip(gaps, [*gaps[1:], len(places)], strict=True)
+        if stop
+    ]
 
 
 def _legend_names(series: Sequence[HistorySeries]) -> list[str]:
@@ -229,7 +254,7 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
     for series in chart.series:
         changes = zip(series.marked, series.changes, series.rest_on, strict=True)
         for index, change, points in changes:
-            arrow, word = ("▼", "slower") if change.slower else ("▲", "faster")
+            arrow, word = _direction(change).split()
             factor = f"{word} {text.ratio(change.ratio.factor)}"
             few = f" ({text.plural(points, 'commit')})" if basis(points) else ""
             events.append((index, change.ratio.factor, series, arrow, f"{factor}{few}"))
@@ -262,6 +287,10 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
             }
         )  # fmt: skip
     return lines, notes
+
+
+def _direction(change: Change) -> str:
+    return "▼ slower" if change.slower else "▲ faster"
 
 
 def _commit_words(commit: CommitLabel) -> str:
@@ -325,14 +354,20 @@ def _value_axis(values: Sequence[ArrayLike], unit: str) -> Figure:
 
 
 def _time_axis(times: Sequence[ArrayLike]) -> Figure:
-    """Return a log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
+    """Return a log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold; at
+    tenths of a decade where these would leave it without two."""
     every = np.array(times, np.float64)
     shown = every[every > 0] if (every > 0).any() else np.ones(1)
     first, last = math.log10(shown.min()) - 0.15, math.log10(shown.max()) + 0.15
-    mantissas = (1, 2, 5) if last - first < 3 else (1,)
+    mantissas = (1.0, 2.0, 5.0) if last - first < 3 else (1.0,)
     decades = range(math.floor(first), math.ceil(last) + 1)
     ticks = [mantissa * 10.0**decade for decade in decades for mantissa in mantissas]
-    words = [text.seconds(tick, significant=1) for tick in ticks]
+    digits = 1
+    if sum(10**first < tick < 10**last for tick in ticks) < 2:
+        fine = [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9]
+        ticks = [mantissa * 10.0**decade for decade in decades for mantissa in fine]
+        digits = 2
+    words = [text.seconds(tick, significant=digits) for tick in ticks]
     return {**_log_axis("time", first, last), "tickvals": ticks, "ticktext": words}
 
 

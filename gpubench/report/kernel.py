@@ -29,7 +29,7 @@ from gpubench.report.findings import (
     running_states,
 )
 from gpubench.report.lists import listed
-from gpubench.report.series import SeriesSource, sources
+from gpubench.report.series import SeriesSources, sources
 from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
@@ -148,7 +148,7 @@ class KernelPage:
     details: str
     commit: CommitLabel
     history: charts.HistoryChart | None
-    explored: tuple[SeriesSource, ...]
+    explored: SeriesSources
     """Where the values of every case are, on every setup."""
     sizes: tuple[charts.SizeChart, ...]
     launches: tuple[charts.LaunchMap, ...]
@@ -176,12 +176,8 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     """Return the page of one kernel, as it was last measured on that setup."""
     now, cases = site.current(history)[key], site.of_kernel(history, key)
     rows = tuple(now.cases.values())
-    baselines = {row.name.implementation for row in rows if row.is_baseline}
-    names = {row.name.implementation for row in rows}
-    # The baseline first. The others follow their names, so that each keeps its colour.
-    ordered = sorted(names, key=lambda name: (name not in baselines, name))
-    ranks = {name: rank for rank, name in enumerate(ordered)}
-    headlines = [headline(rows, implementation) for implementation in ranks]
+    headlines = _headlines(rows)
+    ranks = {shown.implementation: rank for rank, shown in enumerate(headlines)}
     at_largest = {shown.implementation: _at_largest(shown) for shown in headlines}
     of_kernel = [i for i, name in enumerate(cases.names) if (name.suite, name.kernel) == key]
     commits = int((cases.statuses[of_kernel] != ABSENT).any(axis=0).sum())
@@ -213,7 +209,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         navigation=site.navigation(history.setup, key),
         verdict=_verdict(headlines),
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
-        commit=site.labels(history)[history.commits.index(now.commit)],
+        commit=site.labels(history)[history.places[now.commit]],
         history=chart,
         explored=sources(history, key, site),
         sizes=tuple(charts.size_charts(rows, ranks)),
@@ -235,6 +231,22 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         reasons=reason_views(rows),
         states=tuple(_states(history, now, commits)),
     )
+
+
+def charted_cases(history: History, key: KernelKey, site: Site) -> tuple[CaseName, ...]:
+    """Return the cases of the chart over commits, in its order."""
+    rows = tuple(site.current(history)[key].cases.values())
+    candidates, against = _over_commits(_headlines(rows), site.of_kernel(history, key))
+    return *against, *candidates
+
+
+def _headlines(rows: Sequence[Row]) -> list[Headline]:
+    """Return what stands for each implementation: the baseline first, the others by their names, so
+    that each keeps its colour."""
+    baselines = {row.name.implementation for row in rows if row.is_baseline}
+    names = {row.name.implementation for row in rows}
+    ordered = sorted(names, key=lambda name: (name not in baselines, name))
+    return [headline(rows, implementation) for implementation in ordered]
 
 
 def _rate_notes(rows: Iterable[Row], doubts: KernelDoubts) -> RateNotes:

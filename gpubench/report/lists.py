@@ -63,6 +63,6 @@ def listed(**fields: Iterable[str] | Ratio | float | None) -> dict[str, Any]:
             shown[name] = value.value
         elif isinstance(value, int | float):
             shown[name] = value
-        elif value is not None:
-            shown[name] = sorted({word for word in value if word})
+        elif value is not None and (words := {word for word in value if word}):
+            shown[name] = sorted(words)
     return shown

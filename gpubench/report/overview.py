@@ -456,7 +456,7 @@ def _matrix(
         for shown in kernel:
             in_columns[_column(shown, by_backend)].append(shown)
         commit = site.current(history)[kernel_key].commit
-        counted = site.counts(history.snapshots[history.commits.index(commit)])
+        counted = site.counts(history.snapshots[history.places[commit]])
         rows.append(
             MatrixRow(
                 suite=kernel_key[0],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -39,6 +40,7 @@ from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpubench import __version__
+from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
@@ -51,6 +53,7 @@ from gpubench.report import (
     compare,
     comparison_view,
     count_view,
+    data_scripts,
     exports,
     figures,
     kernel,
@@ -128,7 +131,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     folders = filter(None, (packaged_templates(), overrides))
     templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
     made_by = f"{code_stamp()}{_stamp(templates)}{table.selection}"
-    scripts = output_dir / compare.FOLDER
+    scripts = output_dir / data_scripts.FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
     addresses: set[str] = set()
@@ -148,14 +151,14 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         # All is made before a page is replaced, since any of them may fail; on disk, since they
         # are many.
         with _folder_of_parts(output_dir) as folder:
-            (folder / compare.FOLDER).mkdir()
+            (folder / data_scripts.FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             for _ in in_processes(make, parts, processes):
                 pass
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
-            for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
+            for path in chain(folder.glob("*.*"), (folder / data_scripts.FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
@@ -226,9 +229,11 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         shown = repr((history.digest, site.linked(history, key), sources, doubts, thresholds))
         yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
         address = series.series_address(history, key, site)
-        yield ReportFile(address, history.digest, partial(series.series_script, history, key, site))
+        script = partial(_series_script, history, key, site)
+        yield ReportFile(address, history.digest, script)
     address = series.commits_address(history, site)
-    yield ReportFile(address, history.digest, partial(series.commits_script, history, site))
+    stamp = series.commits_stamp(history, site)
+    yield ReportFile(address, stamp, partial(series.commits_script, history, site))
     compared = compare.stamp(history, site)
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
     elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
@@ -251,9 +256,14 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 
 
+def _series_script(history: History, key: KernelKey, site: Site) -> str:
+    charted = kernel.charted_cases(history, key, site)
+    return series.series_script(history, key, charted, site)
+
+
 def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
     """Scripts of all commits of a machine and environment, from which a reader chooses two."""
-    start = f"{compare.FOLDER}/{compare.setup_key(history.setup.place)}"
+    start = f"{data_scripts.FOLDER}/{compare.setup_key(history.setup.place)}"
     yield ReportFile(
         f"{start}.js",
         compare.cases_stamp(history, site),
@@ -261,9 +271,10 @@ def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
     )
     names = hashlib.sha256(repr(history.names).encode()).hexdigest()
     for number, snapshots in enumerate(compare.snapshots_together(history)):
-        view = partial(compare.snapshots_script, history, snapshots, site)
+        address = f"{start}-{number}.js"
+        view = partial(compare.snapshots_script, address, history, snapshots, site)
         shown = "".join([names, *(snapshot.digest for snapshot in snapshots)])
-        yield ReportFile(f"{start}-{number}.js", shown, view)
+        yield ReportFile(address, shown, view)
 
 
 Assignment = tuple[int, Collection[str]]
@@ -432,7 +443,7 @@ def _render(environment: Environment, page: ReportFile, mark: str, selection: st
     shown = {"page": page.make(), "address": page.address, "selection": selection}
     try:
         template = environment.get_template(page.template)
-        return template.render(**shown, version=__version__, sources=mark)
+        return _squeezed(template.render(**shown, version=__version__, sources=mark))
     except TemplateSyntaxError as error:
         place = f"{error.filename or error.name}:{error.lineno}"
         raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error
@@ -444,6 +455,14 @@ def _render(environment: Environment, page: ReportFile, mark: str, selection: st
         raise GpubenchError(
             f"{message}; mend or remove the project's own {page.template}"
         ) from error
+
+
+def _squeezed(page: str) -> str:
+    """Return a page without the blanks that a template has at the beginnings of lines, outside of
+    text that shows them: with thousands of rows they are a tenth of a page."""
+    pieces = re.split(r"(<(?:pre|textarea)\b.*?</(?:pre|textarea)>)", page, flags=re.DOTALL)
+    pieces[::2] = [re.sub(r"\s*\n\s*", "\n", piece) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def _holds(path: Path, mark: str) -> bool:

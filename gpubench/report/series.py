@@ -1,88 +1,119 @@
 """Scripts with the values of every case of a kernel over commits, which its page loads on request.
 
-A page shows one case of each implementation at first. The others stand in a script of their own,
-one for each kernel and setup, so that a page stays small. Commits of a setup stand in one script
-that its kernels share.
+Values stand in a script of their own, one for each kernel and setup, so that a page stays small:
+those of the chart that the page shows at first, with their intervals, and those of every other
+case. Commits of a setup stand in one script that its kernels share.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from gpubench.analysis.headline import KernelKey
 from gpubench.names import parse_identity
-from gpubench.report.compare import FOLDER
+from gpubench.report.data_scripts import FOLDER, data_script, pack_floats
 from gpubench.report.site import Site, setup_label
-from gpubench.results import History
+from gpubench.results import CaseName, History
 
 MAX_SUBJECT_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSource:
-    """Where a page gets the values of a kernel on one setup."""
+    """A setup that has values of a kernel."""
 
     setup: str
     """In words."""
-    commits: str
-    """Address of the script with the setup's commits."""
-    series: str
-    """Address of the script with the values."""
+    slug: str
+    """End of the setup's file names."""
     is_here: bool
     """Whether it is the setup of the page."""
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesSources:
+    """Where a page gets the values of a kernel: all addresses are made of these parts, by
+    ``gpubenchLists.seriesOf`` too."""
+
+    kernel: str
+    """Name of the kernel's page without its slug."""
+    setups: tuple[SeriesSource, ...]
+    """The one of the page first."""
+
+
 def commits_address(history: History, site: Site) -> str:
     """Return the address of the script with a setup's commits."""
-    return f"{FOLDER}/commits-{site.address(history.setup).removesuffix('.html')}.js"
+    return f"{FOLDER}/commits{_slug(history, site)}.js"
 
 
 def series_address(history: History, key: KernelKey, site: Site) -> str:
     """Return the address of the script with a kernel's values on a setup."""
-    return f"{FOLDER}/series-{site.address(history.setup, key).removesuffix('.html')}.js"
+    return f"{FOLDER}/series-{_stem(key, site)}{_slug(history, site)}.js"
 
 
-def sources(history: History, key: KernelKey, site: Site) -> tuple[SeriesSource, ...]:
-    """Return where the values of a kernel are on every setup that has it, this one first."""
+def _slug(history: History, site: Site) -> str:
+    return site.address(history.setup).removeprefix("index").removesuffix(".html")
+
+
+def _stem(key: KernelKey, site: Site) -> str:
+    return site.address(None, key).removesuffix(".html")
+
+
+def sources(history: History, key: KernelKey, site: Site) -> SeriesSources:
+    """Return where the values of a kernel are on every setup that has it."""
     having = [one for one in site.histories if key in site.kernels(one)]
     having.sort(key=lambda one: one.setup != history.setup)
-    return tuple(
-        SeriesSource(
-            setup_label(one.setup),
-            commits_address(one, site),
-            series_address(one, key, site),
-            one.setup == history.setup,
-        )
+    setups = tuple(
+        SeriesSource(setup_label(one.setup), _slug(one, site), one.setup == history.setup)
         for one in having
     )
+    return SeriesSources(_stem(key, site), setups)
 
 
 def commits_script(history: History, site: Site) -> str:
-    """Return the commits of a setup, oldest first: short hash, seconds since 1970, subject."""
+    """Return the commits of a setup, oldest first: short hash, seconds since 1970, subject, and of
+    those that have some, their tags."""
+    tags = site.table.tags
     commits = [
         [label.short, int(commit.date), label.subject[:MAX_SUBJECT_CHARACTERS]]
+        + ([list(tags[commit.hash])] if commit.hash in tags else [])
         for label, commit in zip(site.labels(history), history.commits, strict=True)
     ]
-    return _script(commits_address(history, site), commits)
+    return data_script(commits_address(history, site), commits)
 
 
-def series_script(history: History, key: KernelKey, site: Site) -> str:
-    """Return every case of a kernel with its values over the setup's commits: 32-bit floats in
-    base64, whose seven digits are more than a value has, NaN where there is none. ``failed`` has
-    the indices of commits at which a case has a status and no value."""
+def commits_stamp(history: History, site: Site) -> str:
+    """Return a text that changes with what ``commits_script`` is made from."""
+    tags = {
+        one.hash: site.table.tags[one.hash]
+        for one in history.commits
+        if one.hash in site.table.tags
+    }
+    return f"{history.digest}{tags}"
+
+
+def series_script(history: History, key: KernelKey, charted: Sequence[CaseName], site: Site) -> str:
+    """Return every case of a kernel with its values over the setup's commits.
+
+    ``charted`` has the cases of the page's first chart in its order: six numbers for each commit,
+    the value, both ends of its interval, the speedup and both ends of its interval, one kind after
+    the other. ``cases`` has each case of the kernel: its ``values``, or the index of its numbers in
+    ``charted``, and in ``failed`` the indices of commits at which it has a status and no value.
+    Numbers are packed (``pack_floats``), NaN where there is none.
+    """
     every = site.of_kernel(history, key)
     newest = site.units(history)
+    numbers = np.concatenate([every.times, every.speedups])
     cases = []
     for row, name in enumerate(every.names):
         if (name.suite, name.kernel) != key:
             continue
         values = every.times[0, row]
         is_failed = np.isnan(values) & (every.statuses[row] > 0)
+        is_charted = name in charted
         cases.append(
             {
                 "implementation": name.implementation,
@@ -90,14 +121,11 @@ def series_script(history: History, key: KernelKey, site: Site) -> str:
                 "case": name.case,
                 "parameters": {k: str(v) for k, v in parse_identity(name.case).items()},
                 "unit": newest.get(name, "seconds"),
-                "values": b64encode(values.astype("<f4").tobytes()).decode("ascii"),
+                "charted": charted.index(name) if is_charted else None,
+                "values": None if is_charted else pack_floats(values),
                 "failed": np.flatnonzero(is_failed).tolist(),
             }
         )
-    return _script(series_address(history, key, site), cases)
-
-
-def _script(address: str, content: Any) -> str:
-    # A line separator ends a statement in old browsers; "<" may not end the script.
-    data = msgspec.json.encode(content).decode().replace("<", "\\u003c")
-    return f'gpubenchSeries["{address}"] = {data};\n'
+    of_chart = [pack_floats(numbers[:, every.rows_of[name]]) for name in charted]
+    content = {"commits": len(history.commits), "charted": of_chart, "cases": cases}
+    return data_script(series_address(history, key, site), content)

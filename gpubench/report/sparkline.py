@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,8 @@ class Sparkline:
     linear one where a number is 0 or negative."""
 
     lines: tuple[str, ...]
-    """Points of each stretch without a gap; a point that stands alone is one of its own."""
+    """Each stretch without a gap as a path of SVG after its ``M``: the first point, and from there
+    ways from point to point, which are short to write. A page has hundreds of such lines."""
     marks: tuple[tuple[float, float], ...]
     """Centres of the marked points, newest first; of such as would lie on each other the newest."""
     last: tuple[float, float] | None
@@ -63,16 +65,32 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     points = np.stack([xs, ys], axis=1)
     group = math.ceil(2 * len(points) / MOST_POINTS)  # of each the least and the greatest
     gaps = np.flatnonzero(np.diff(since) * step > max(1.5 * step, SEEN_GAP)) + 1
-    lines = [
-        " ".join([f"{x},{y}" for x, y in stretch[_shown(stretch[:, 1], group)].tolist()])
-        for stretch in np.split(points, gaps)
-    ]
+    lines = [_path(stretch[_shown(stretch[:, 1], group)]) for stretch in np.split(points, gaps)]
     marks: list[tuple[float, float]] = []
     for x, y in points[np.isin(present, marked)][::-1].tolist():
         if not marks or marks[-1][0] - x >= MARK_WIDTH:
             marks.append((x, y))
     last_x, last_y = points[-1].tolist()
     return Sparkline(tuple(lines), tuple(marks), (last_x, last_y), label)
+
+
+def _path(points: Values) -> str:
+    """Return points, shape (points, 2), as a path; one that stands alone as a line of no length."""
+    tenths = np.rint(10 * points).astype(int)
+    (x, y), ways = tenths[0].tolist(), np.diff(tenths, axis=0).tolist()
+    return (
+        f"{_tenth(x)} {_tenth(y)}"
+        + ("l" if ways else "h0")
+        + " ".join(f"{_tenth(dx)}{'' if dy < 0 else ' '}{_tenth(dy)}" for dx, dy in ways)
+    )
+
+
+@cache
+def _tenth(number: int) -> str:
+    """Return a tenth of a number without what SVG can do without: ``.5``, ``-.5``, ``2``."""
+    whole, rest = divmod(abs(number), 10)
+    words = f"{whole or ''}.{rest}" if rest else f"{whole}"
+    return f"-{words}" if number < 0 else words
 
 
 def _shown(ys: Values, size: int) -> NDArray[np.intp]:

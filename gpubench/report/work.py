@@ -257,7 +257,7 @@ def build(
     """Make the section of a kernel from its current rows, implementations in that order; ``None``
     where no case was counted."""
     now = site.current(history)[key]
-    place = history.commits.index(now.commit)
+    place = history.places[now.commit]
     snapshot = history.snapshots[place]
     every = site.counts(snapshot)
     counted = {row.name: every[row.name] for row in rows if row.name in every}

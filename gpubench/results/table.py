@@ -146,6 +146,11 @@ class History:
         return tuple(snapshot.commit for snapshot in self.snapshots)
 
     @cached_property
+    def places(self) -> Mapping[Commit, int]:
+        """Return the index of each commit."""
+        return {commit: place for place, commit in enumerate(self.commits)}
+
+    @cached_property
     def processors(self) -> tuple[str, ...]:
         """Return the names of the processors that measured it."""
         names = {snapshot.processor for snapshot in self.snapshots} - {""}
@@ -602,10 +607,27 @@ class Table:
             in_turn=placed(columns["in_turn"], False, np.bool_),
         )
 
+    @cached_property
+    def tags(self) -> Mapping[str, Sequence[str]]:
+        """Return the tags of each commit that has some, by its hash."""
+        return tags_of(self._repository)
+
+    @cached_property
+    def _counted_snapshots(self) -> frozenset[int]:
+        return frozenset(
+            snapshot for (snapshot,) in self._rows("select distinct snapshot from counted")
+        )
+
     def counted(self, snapshots: Sequence[Snapshot]) -> Mapping[CaseName, Mapping[int, int]]:
         """Return which cases were counted at which of these snapshots: by the snapshot's index, the
         number of what was counted. Two equal numbers are equal counts."""
-        places = {snapshot.id: place for place, snapshot in enumerate(snapshots)}
+        places = {
+            snapshot.id: place
+            for place, snapshot in enumerate(snapshots)
+            if snapshot.id in self._counted_snapshots
+        }
+        if not places:  # as in every project without the device in software
+            return {}
         rows = self._rows(f"{_COUNTED} where k.snapshot in (select unnest($1))", [*places])
         counted: dict[CaseName, dict[int, int]] = defaultdict(dict)
         for snapshot, case, profile, _ in rows:
@@ -616,8 +638,11 @@ class Table:
 
     def profiles(self, numbers: Iterable[int]) -> Mapping[int, CaseCounts]:
         """Return the counts that ``counted`` numbers."""
+        wanted = {*numbers}
+        if not wanted:
+            return {}
         rows = self._rows(
-            "select id, content from profiles where id in (select unnest($1))", [*{*numbers}]
+            "select id, content from profiles where id in (select unnest($1))", [*wanted]
         )
         return {number: read_profile(content) for number, content in rows}
 
@@ -728,7 +753,7 @@ class Table:
             for hash_ in hashes:
                 branches[hash_].append(branch)
         outside = {commit.hash for commit in self.outside}
-        tags = tags_of(self._repository)
+        tags = self.tags
         for place, commit in enumerate(self.commits):
             date = datetime.fromtimestamp(commit.date, UTC).replace(tzinfo=None)
             names = [*filter(None, branches[commit.hash])]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import math
-import struct
-from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from result_files import CommitFiles, write_calibration
+from unpacked import floats, unpacked
 
 from gpubench.analysis.comparison import SAME, compare_rows, known_scatters
 from gpubench.analysis.scatter import LEVELS
@@ -188,7 +188,7 @@ def test_an_address_escapes_what_a_name_holds() -> None:
     assert pair_address(hostile, plain) == ("a=aaaaaaaa,a%2Cb%26c,env%231&b=bbbbbbbb,m,e")
 
 
-BESIDE = ("advice-", "series-", "commits-")
+BESIDE = ("advice-", "series-", "commits")
 """Beginnings of the scripts that other pages have in that folder."""
 
 
@@ -204,7 +204,9 @@ def arguments(table: Table) -> dict[str, list[Any]]:
     ]
     calls = {file.address: file.make() for file in scripts}
     return {
-        address: json.loads(call[call.index("(...") + 4 : call.rindex(");")])
+        address: unpacked(call)
+        if "gpubenchLists.put(" in call
+        else json.loads(call[call.index("(...") + 4 : call.rindex(");")])
         for address, call in calls.items()
     }
 
@@ -214,22 +216,24 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
 
     labels = found[f"compare-data/{key}.js"][1]["labels"]
-    name, contents, work = found[f"compare-data/{key}-0.js"]
+    script = found[f"compare-data/{key}-0.js"]
+    contents = script["commits"]
     content = contents["bbbbbbbb"]
-    numbers = struct.unpack("<24f", b64decode(content["numbers"]))
+    of_kinds = floats(content["numbers"]).reshape(6, 4)
+    numbers = of_kinds[:, 0]
 
-    assert (name, work) == (key, {})
+    assert script["work"] == {}
     assert [*contents] == ["aaaaaaaa", "bbbbbbbb"]
     assert labels == ["add numba n=4", "add numba n=8", "add numba n=16", "add numpy n=4"]
     assert content["status"] == "oowo"
     assert numbers[0] == 1.5
     assert numbers[1] < 1.5 < numbers[2]
-    assert numbers[3] == pytest.approx(2.0 / 1.5)
+    assert numbers[3] == pytest.approx(2.0 / 1.5, rel=4e-6)
     assert numbers[4] < numbers[3] < numbers[5]
     assert content["pairs"] == "----"
     assert found[f"compare-data/{key}.js"][1]["on_gpu"] == []
-    assert all(math.isnan(number) for number in numbers[12:18])
-    assert math.isnan(numbers[21])  # a baseline has no speedup
+    assert np.isnan(of_kinds[:, 2]).all()
+    assert math.isnan(of_kinds[3, 3])  # a baseline has no speedup
     assert content["reasons"] == {"2": "off by | one"}
     assert content["facts"]["numba"] == ["Numba", "0.68.1"]
 
@@ -287,7 +291,7 @@ def test_a_version_left_out_and_an_absent_case_have_their_letters(tmp_path: Path
     table = open_table(tmp_path)
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
 
-    assert arguments(table)[f"compare-data/{key}-0.js"][1]["aaaaaaaa"]["status"] == "-v"
+    assert arguments(table)[f"compare-data/{key}-0.js"]["commits"]["aaaaaaaa"]["status"] == "-v"
 
 
 def test_scripts_of_commits_that_are_gone_are_removed(tmp_path: Path) -> None:

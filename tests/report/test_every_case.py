@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
+from unpacked import floats, unpacked
 
 from gpubench.report import kernel, overview, series
 from gpubench.report.site import Site
@@ -27,31 +24,42 @@ def site(tmp_path: Path) -> Site:
     return Site(open_table(tmp_path))
 
 
-def content(script: str) -> list[Any]:
-    found: list[Any] = json.loads(script.partition(" = ")[2].rstrip(";\n"))
-    return found
-
-
 def history(site: Site) -> History:
     return site.histories[0]
 
 
 def test_a_script_has_every_case_with_its_values_and_where_it_failed(site: Site) -> None:
-    cases = content(series.series_script(history(site), KEY, site))
+    charted = kernel.charted_cases(history(site), KEY, site)
+    script = unpacked(series.series_script(history(site), KEY, charted, site))
+    cases = script["cases"]
 
     first, *_, last = (one for one in cases)
     assert first["parameters"] == {"n": "64", "dtype": "float32"}
-    assert np.frombuffer(b64decode(first["values"]), "<f4").tolist() == [1, 2, 3, 4]
+    assert floats(first["values"]).tolist() == [1, 2, 3, 4]
     assert (first["unit"], first["failed"], last["failed"]) == ("seconds", [], [3])
 
 
 def test_a_page_knows_where_the_values_and_commits_are(site: Site) -> None:
-    (source,) = kernel.build(history(site), KEY, site).explored
+    sources = kernel.build(history(site), KEY, site).explored
+    (setup,) = sources.setups
 
-    assert source.is_here
-    assert source.series == series.series_address(history(site), KEY, site)
-    commits = content(series.commits_script(history(site), site))
-    assert [moment for _, moment, _ in commits] == [86_400 * day for day in range(1, 5)]
+    assert (setup.slug, setup.is_here) == ("", True)
+    address = series.series_address(history(site), KEY, site)
+    assert address == f"compare-data/series-{sources.kernel}.js"
+    commits = unpacked(series.commits_script(history(site), site))
+    assert [moment for _, moment, *_ in commits] == [86_400 * day for day in range(1, 5)]
+
+
+def test_commits_with_tags_are_marked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = history(site).commits[-1].hash
+    before = series.commits_stamp(history(site), site)
+    monkeypatch.setitem(site.table.__dict__, "tags", {newest: ["v1.0"]})
+
+    *others, last = unpacked(series.commits_script(history(site), site))
+
+    assert last[3] == ["v1.0"]
+    assert all(len(one) == 3 for one in others)
+    assert series.commits_stamp(history(site), site) != before
 
 
 def test_the_map_has_values_over_their_median(site: Site) -> None:

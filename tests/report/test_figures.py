@@ -184,6 +184,15 @@ def test_ticks_of_times_are_round_numbers_in_a_unit_that_fits() -> None:
     assert shown == ["10 µs", "20 µs", "50 µs", "100 µs", "200 µs"]
 
 
+def test_times_that_hardly_differ_have_ticks_beside_them() -> None:
+    axis = history_figure(chart(series("numpy", 0, curve(3.2e-7, 3.4e-7))))["layout"]["yaxis2"]
+
+    low, high = (10**end for end in axis["range"])
+    ticks = zip(axis["tickvals"], axis["ticktext"], strict=True)
+    shown = [words for at, words in ticks if low < at < high]
+    assert [words[:3] for words in shown] == ["250", "300", "350", "400"]
+
+
 def test_times_of_many_magnitudes_have_a_tick_for_each_power_of_ten() -> None:
     axis = history_figure(chart(series("numpy", 0, curve(2e-9, 2.0))))["layout"]["yaxis2"]
 

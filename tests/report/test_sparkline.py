@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,13 @@ from gpubench.report.sparkline import HEIGHT, MARGIN, MOST_POINTS, Values, spark
 
 
 def drawn(values: Values) -> list[list[tuple[float, float]]]:
-    lines = sparkline(values, "times").lines
-    return [[tuple(map(float, pair.split(","))) for pair in line.split()] for line in lines]
+    stretches = []
+    for line in sparkline(values, "times").lines:
+        start, _, ways = line.removesuffix("h0").partition("l")
+        numbers = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", f"{start} {ways}")
+        points = np.array([*map(float, numbers)]).reshape(-1, 2).cumsum(axis=0)
+        stretches.append([(x, y) for x, y in points.round(1).tolist()])
+    return stretches
 
 
 def noisy(count: int, *gaps: int) -> Values:

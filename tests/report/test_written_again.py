@@ -297,9 +297,9 @@ def test_scripts_of_other_commits_stay_when_one_is_added(
     made: list[tuple[str, list[str]]] = []
     script = compare.snapshots_script
 
-    def noted(history: History, snapshots: Sequence[Snapshot], *others: Any) -> str:
+    def noted(address: str, history: History, snapshots: Sequence[Snapshot], *others: Any) -> str:
         made.append((history.setup.machine, [one.commit.hash[:8] for one in snapshots]))
-        return script(history, snapshots, *others)
+        return script(address, history, snapshots, *others)
 
     monkeypatch.setattr(compare, "snapshots_script", noted)
     report(tmp_path)
