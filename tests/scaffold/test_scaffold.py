@@ -97,7 +97,8 @@ def test_the_first_suite_names_its_baseline_and_takes_samples_enough(tmp_path: P
     kernel = loaded.suite.kernels["saxpy"]
     assert f"The one named {kernel.baseline} is the baseline" in path.read_text()
     plan = sample_plan(kernel.sampling, "kernel")
-    assert rank(plan.processes * plan.samples(0.01)) > 1  # an interval that bears a slow first round
+    samples = plan.processes * plan.samples(0.01)
+    assert rank(samples) > 1  # an interval that bears a slow first round
 
 
 def test_a_new_project_is_named_after_its_directory(tmp_path: Path) -> None:
