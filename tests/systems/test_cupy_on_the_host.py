@@ -238,9 +238,9 @@ def test_libraries_work_in_the_order_of_their_stream(cupy: Any) -> None:
 def test_a_sort_is_captured_and_replayed(cupy: Any) -> None:
     """CuPy refuses to capture cuBLAS and cuFFT itself."""
     stream = cupy.cuda.Stream(non_blocking=True)
-    array = cupy.array([3.0, 1.0, 2.0])
     thrust = importlib.import_module("cupy.cuda.thrust")
     with stream:
+        array = cupy.array([3.0, 1.0, 2.0])
         stream.begin_capture()
         thrust.sort(array.dtype, array.data.ptr, 0, array.shape)
         graph = stream.end_capture()
