@@ -230,7 +230,7 @@ def test_libraries_work_in_the_order_of_their_stream(cupy: Any) -> None:
         for _ in range(10):
             array = cupy.sort((array + 1) @ cupy.eye(64) - 1, axis=0)[::-1]
             array = cupy.fft.ifft(cupy.fft.fft(array)).real + 0
-    found = array.get()
+        found = array.get()
     np.testing.assert_allclose(found[0], np.ones(64), atol=1e-9)
 
 
