@@ -230,7 +230,7 @@ def test_libraries_work_in_the_order_of_their_stream(cupy: Any) -> None:
         for _ in range(10):
             array = cupy.sort((array + 1) @ cupy.eye(64) - 1, axis=0)[::-1]
             array = cupy.fft.ifft(cupy.fft.fft(array)).real + 0
-    found = array.get()
+        found = array.get()
     np.testing.assert_allclose(found[0], np.ones(64), atol=1e-9)
 
 
@@ -238,9 +238,9 @@ def test_libraries_work_in_the_order_of_their_stream(cupy: Any) -> None:
 def test_a_sort_is_captured_and_replayed(cupy: Any) -> None:
     """CuPy refuses to capture cuBLAS and cuFFT itself."""
     stream = cupy.cuda.Stream(non_blocking=True)
-    array = cupy.array([3.0, 1.0, 2.0])
     thrust = importlib.import_module("cupy.cuda.thrust")
     with stream:
+        array = cupy.array([3.0, 1.0, 2.0])
         stream.begin_capture()
         thrust.sort(array.dtype, array.data.ptr, 0, array.shape)
         graph = stream.end_capture()
