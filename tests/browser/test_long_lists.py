@@ -10,6 +10,7 @@ import pytest
 from opened_pages import Open, draw_charts, until
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
+from gpubench.report.charts import MOST_ROWS
 from gpubench.report.render import write_report
 from gpubench.results import open_table
 
@@ -220,3 +221,19 @@ def test_a_comparison_finds_each_of_its_cases(site: Path, open_page: Open) -> No
     assert rows.inner_text().startswith("suite_4.kernel_119 numba")
     assert "all=1" in page.url
     assert "cases.search=kernel_119%20numba" in page.url
+
+
+def test_the_table_below_a_chart_has_every_commit_on_request(site: Path, open_page: Open) -> None:
+    watched = open_page(site / KERNEL)
+    watched.page.evaluate(OPEN_ALL)
+    table = watched.page.get_by_role("region", name="Speedup and time over commits")
+    rows = table.locator("tbody tr")
+    before = [text.split() for text in rows.all_inner_texts()]
+
+    watched.page.get_by_role("button", name=f"Show all {COMMITS} commits").click()
+
+    rows.nth(COMMITS - 1).wait_for()
+    after = [text.split() for text in rows.all_inner_texts()]
+    assert (len(before), len(after)) == (MOST_ROWS, COMMITS)
+    assert after[: len(before)] == before
+    assert watched.faults == []
