@@ -148,7 +148,7 @@ def run(
     # nothing, whatever a machine has set.
     variables = {PRESET_VARIABLE: preset or "", SUITES_VARIABLE: suites or ""}
     with environment(variables):
-        _refuse_other_folders(names)
+        refuse_other_folders(names)
         plans = cache(partial(planned, names, preset))
         plans(0)  # faults of suites are told first
         words = commits.split()
@@ -240,7 +240,7 @@ def _go_on(skip_existing: bool) -> str:
     return shlex.join(words)
 
 
-def _refuse_other_folders(names: Sequence[str]) -> None:
+def refuse_other_folders(names: Sequence[str]) -> None:
     """Raise ``GpubenchError`` for a name of suites that machines do not measure: they take those of
     one folder."""
     files = options.suite_files()

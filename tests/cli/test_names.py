@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpubench.cli import main, options
+from gpubench.cli.fleet import refuse_other_folders
 from gpubench.errors import GpubenchError
 from gpubench.naming import SuiteFiles, complete, find_kernels
 
@@ -148,3 +149,10 @@ def test_a_shell_completes_suites_then_kernels_and_presets(project: Path) -> Non
     context = verify.make_context("verify", [])
     assert [item.value for item in preset.shell_complete(context, "s")] == ["smoke"]
     assert options.PresetName().shell_complete(context, preset, "x") == []
+
+
+def test_a_fleet_measures_suites_of_one_folder(project: Path) -> None:
+    refuse_other_folders(["scale", "sums.half", "total", "./suites/sums.yaml", "suites"])
+    message = "'suites/deep/inner.yaml': .* is not of suites/, whose suites machines measure"
+    with pytest.raises(GpubenchError, match=message):
+        refuse_other_folders(["suites/deep/inner.yaml"])
