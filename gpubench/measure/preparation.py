@@ -20,7 +20,13 @@ from gpubench.measure.memory import exceeded, peak_bytes
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder, now
-from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
+from gpubench.measure.sampling import (
+    FRESH_WARNING,
+    Measurement,
+    SamplePlan,
+    Sized,
+    sample_plan,
+)
 from gpubench.measure.scores import Outputs
 from gpubench.measure.targets import place_in_module
 from gpubench.measure.times import LABELLED_TIMES
@@ -185,7 +191,7 @@ class Preparation:
         if is_small:
             measurement.look = partial(self._look, execution)
         tried = execution.run_seconds if self.time == "kernel" else None
-        measurement.size(self._sized_as_before(declared), tried)
+        measurement.size(declared, tried, self._sized_before(declared))
         floor_condition, near_floor = floor(session, measurement, self.time)
         pairs = Pairs()
         if opponent := self.opponent or opponent_of(case, self.time):
@@ -213,13 +219,16 @@ class Preparation:
         )
         return measurement
 
-    def _sized_as_before(self, declared: Sampling) -> Sampling:
-        """Return the sampling with as many runs in a sample as an earlier process of the run found:
-        to find them takes as long as several samples, and each process would find others."""
+    def _sized_before(self, declared: Sampling) -> Sized | None:
+        """Return how an earlier process of the run sized its samples: to find that takes as long as
+        several samples, and each process would find another number."""
         earlier = self.earlier
         if earlier is None or earlier.status != "ok" or declared.number is not None:
-            return declared
-        return declared.model_copy(update={"number": earlier.runs_per_sample})
+            return None
+        if earlier.runs_per_sample is None:
+            return None
+        fresh = tuple(one for one in earlier.warnings if one.startswith(FRESH_WARNING))
+        return Sized(earlier.runs_per_sample, fresh)
 
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run

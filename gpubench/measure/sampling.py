@@ -59,6 +59,9 @@ process that compiles, which takes seconds and varies little."""
 FRESH_RUNS = ", fresh inputs for each run"
 """What the record adds to the method of samples that are single runs."""
 
+FRESH_WARNING = "fresh inputs for each run: on what the runs before left, a run takes"
+"""How the warning of such samples begins."""
+
 ROUNDS = 20
 """Most rounds in one process.
 
@@ -93,6 +96,16 @@ class SamplePlan:
         until the time is over."""
         fitting = self.most if seconds <= 0 else math.ceil(self.seconds / seconds)
         return max(self.least, min(self.most, fitting), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How a process sizes samples; another of the same run takes it over."""
+
+    runs: int
+    """In one sample."""
+    fresh_runs: tuple[str, ...] = ()
+    """The warning that each run gets fresh inputs, where it does."""
 
 
 def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
@@ -219,31 +232,48 @@ class Measurement:
         on_the_host = self._sampler.method in ON_THE_HOST
         return on_the_host and self.run_seconds is not None and self.run_seconds >= LONG
 
-    def size(self, declared: Sampling, tried: float | None = None) -> None:
+    def size(
+        self, declared: Sampling, tried: float | None = None, earlier: Sized | None = None
+    ) -> None:
         """Find as many runs for a sample as the suite says, or as fill its time.
 
         Where a sample has to be one run (``cold``), the suite's ``number`` is not asked. Where a
         run takes another time on what a batch left, samples are single runs from here on.
-        ``tried``: seconds of a run before, so that a long one need not be tried again.
+        ``tried``: seconds of a run before, so that a long one need not be tried again. ``earlier``:
+        what another process of the same run found, which is not sought again.
         """
         if self._dear:
             return
         wanted = max(LONG, declared.sample_time or SAMPLE_TIME)
         self.run_seconds = tried
-        if declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long:
+        if earlier is not None:
+            self._fresh_runs = earlier.fresh_runs
+            seconds = self._take(earlier.runs)
+        elif (
+            declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long
+        ):
             seconds = tried
         else:
             seconds = self._find_runs(declared, tried)
-        if self.runs > 1 and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None:
-            self._fresh_runs = (
-                "fresh inputs for each run: on what the runs before left, a run takes "
-                f"{ratio:.2g} times as long",
-            )
+        if (
+            earlier is None
+            and self.runs > 1
+            and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None
+        ):
+            self._fresh_runs = (f"{FRESH_WARNING} {ratio:.2g} times as long",)
             seconds = self._find_runs(declared)
         start = time.perf_counter()
         self.begin_round(compared=True)
         self.move_seconds = time.perf_counter() - start
         self.sample_seconds = seconds + self.move_seconds
+
+    def _take(self, runs: int) -> float:
+        """Set ``runs``; return the seconds of such a sample, by one."""
+        self.runs = min(runs, self._most_runs)
+        start = time.perf_counter()
+        seconds = self._undisturbed()
+        self.run_seconds = seconds / self.runs
+        return max(seconds, time.perf_counter() - start) if self._fresh_runs else seconds
 
     def _find_runs(self, declared: Sampling, tried: float | None = None) -> float:
         """Set ``runs``; returns the seconds of such a sample. ``tried``: of a run before.
