@@ -237,7 +237,7 @@ kernels:
       out: {shape: [1], dtype: float64, intent: out}
     call: [a, out]
     baseline: base
-    sampling: {rounds: 2, repeat: [3, 10, 0.25], sample_time: 0.01, warmup_time: 0.05}
+    sampling: {rounds: 2, repeat: [3, 7, 0.18], sample_time: 0.01, warmup_time: 0.05}
     implementations:
       base: {function: "control_kernels:least_of_most"}
       same: {function: "control_kernels:least_of_most"}
@@ -256,7 +256,7 @@ kernels:
       out: {{shape: [1], dtype: float64, intent: out}}
     call: [a, out]
     baseline: base
-    sampling: {{rounds: 2, repeat: [3, 10, 0.25], sample_time: 0.01, warmup_time: 0.05}}
+    sampling: {{rounds: 2, repeat: [3, 7, 0.18], sample_time: 0.01, warmup_time: 0.05}}
     implementations:
       base: {{function: "control_kernels:{base}", backend: {backend}}}
       slower: {{function: "control_kernels:{slower}", backend: {backend}}}
@@ -286,7 +286,7 @@ SPINNING = (
 )
 """What neighbours do: Python in the core's own cache, and NumPy over memory."""
 
-DEFAULT = "rounds: 2, repeat: [3, 10, 0.25]"
+DEFAULT = "rounds: 2, repeat: [3, 7, 0.18]"
 """How the suites of the library are sampled."""
 
 MODES = {
@@ -308,7 +308,7 @@ kernels:
       b: {shape: [n], dtype: float32, intent: inout}
     call: [a, b, n]
     baseline: in_numpy
-    sampling: {rounds: 2, repeat: [3, 10, 0.25]}
+    sampling: {rounds: 2, repeat: [3, 7, 0.18]}
     implementations:
       in_numpy: {function: "gpubench.kernels.elementwise:vector_add_numpy"}
       one_thread: {function: "gpubench.kernels.elementwise:vector_add_serial", backend: numba}
