@@ -62,9 +62,11 @@ def _compile(text: str, flags: Sequence[str], error: Callable[..., Exception]) -
         (status,) = nvrtc.nvrtcCompileProgram(
             program, len(flags), [flag.encode() for flag in flags]
         )
-        log = read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
+        # An empty log is one byte, and Python has one object for each of these: writing into it
+        # would change all blanks of the process.
         if status != 0:
-            said = log.rstrip("\0")
+            log = read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            said = log.decode(errors="replace").rstrip("\0")
             what = "NVRTC, which compiles in place of nvcc on softcuda, refused the program"
             raise error(f"{what}:\n{said}", ["nvrtc", *flags], stderr=said)
         return read(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)

@@ -87,7 +87,8 @@ def test_a_change_of_the_newest_commit_says_that_it_rests_on_one(
     page = open_page(site / "kernel-add.html").page
     draw_charts(page)
     said = (
-        "slower than the previous commit: intervals do not overlap at 00000027 (rests on 1 commit)"
+        "slower than the previous commit: intervals do not overlap at 00000027 "
+        "(by times alone; rests on 1 commit)"
     )
     assert said in page.inner_text("#history ~ figure .sentences")
     label = "a_candidate_h slower 30.0\N{MULTIPLICATION SIGN} (1 commit)"
