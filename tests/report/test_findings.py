@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from histories import NUMBA, NUMPY, history_of, snapshot, timed
+from test_sparkline import points_of
 
 from gpubench.analysis.changes import FEWEST_POINTS, Change
 from gpubench.report.findings import (
@@ -87,7 +88,7 @@ def test_a_history_is_drawn_over_the_commits_that_know_its_case() -> None:
         f"3 commits with a time, first 1.00{NARROW}s, last 2.00{NARROW}s; 1 change"
     )
     (line,) = spark.lines
-    first, second, third = (tuple(map(float, point.split(","))) for point in line.split())
+    first, second, third = points_of(line)
     assert first[1] > second[1] == third[1]
     assert spark.marks == (second,)
     assert spark.last == third

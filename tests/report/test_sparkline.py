@@ -10,14 +10,16 @@ import pytest
 from gpubench.report.sparkline import HEIGHT, MARGIN, MOST_POINTS, Values, sparkline
 
 
+def points_of(line: str) -> list[tuple[float, float]]:
+    """Return the points of a path: the first, and from each the way to the next one."""
+    start, _, ways = line.removesuffix("h0").partition("l")
+    numbers = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", f"{start} {ways}")
+    points = np.array([*map(float, numbers)]).reshape(-1, 2).cumsum(axis=0)
+    return [(x, y) for x, y in points.round(1).tolist()]
+
+
 def drawn(values: Values) -> list[list[tuple[float, float]]]:
-    stretches = []
-    for line in sparkline(values, "times").lines:
-        start, _, ways = line.removesuffix("h0").partition("l")
-        numbers = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", f"{start} {ways}")
-        points = np.array([*map(float, numbers)]).reshape(-1, 2).cumsum(axis=0)
-        stretches.append([(x, y) for x, y in points.round(1).tolist()])
-    return stretches
+    return [points_of(line) for line in sparkline(values, "times").lines]
 
 
 def noisy(count: int, *gaps: int) -> Values:
