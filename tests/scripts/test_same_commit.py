@@ -33,11 +33,13 @@ def test_coverage_scatter_and_false_verdicts_are_printed_for_each_kind(tmp_path:
     assert result.returncode == 0, result.stderr
     lines = [line.split() for line in result.stdout.splitlines()]
     # n=0 has the same time in every run, and tells nothing.
-    assert ["all", "100.0%", "of", "33"] in lines
+    assert ["all", "100.0%", "100.0%", "of", "33"] in lines  # intervals of rounds, and next runs
     kind = ["one", "thread,", "bytes", "not", "known"]
     assert any(line[:7] == [*kind, "11", "cases"] for line in lines)
     assert f"{folders[0]} {folders[1]}: 0 of 12, 0 sure" in result.stdout
     assert ["all", "0.00%", "of", "36;", "the", "worst", "pair", "0.00%"] in lines
+    (planted,) = (line for line in lines if line[0] == "all" and line[-1] == "24")
+    assert float(planted[1].rstrip("%")) < 100  # a machine of which nobody knows anything
 
 
 def test_runs_of_two_commits_are_refused(tmp_path: Path) -> None:
