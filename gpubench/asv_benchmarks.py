@@ -327,7 +327,7 @@ class TimedBenchmark:
                 self._recorded(measurement.restore)
 
     def run(self, identity: str) -> None:
-        """One sample."""
+        """Take one sample."""
         if self._recorded_samples is not None:
             self._recorded_samples.sample()
             return

@@ -381,8 +381,8 @@ def files(noise: float, spread: float) -> dict[str, str]:
 
 
 def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
-    """The same kernel at both commits, and one that is slower at the newer: so many processes of
-    each, and each of the older with the next few of the newer."""
+    """Measure the same kernel at both commits, and one that is slower at the newer: so many
+    processes of each, and each of the older with the next few of the newer."""
     measured: dict[str, list[tuple[Row, Row]]] = {"same": [], "slower": []}
     show = progress(processes, f"two commits, {kind}")
     with forked() as take:
@@ -416,7 +416,7 @@ def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
 def beside(
     neighbours: int, name: str, cases: dict[str, Case], comparisons: int, slowed: int
 ) -> None:
-    """A kernel against itself and against twice the work, while others keep cores busy."""
+    """Compare a kernel with itself and with twice the work, while others keep cores busy."""
     title = f"{name.replace('_', ' ')}, {neighbours} neighbours"
     with busy(neighbours), forked() as take:
         alarms(f"{title}, same", [cases["base"]], comparisons, take)
@@ -441,7 +441,8 @@ def threads_beside_one(neighbours: int, case: Case, comparisons: int) -> None:
 
 
 def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
-    """Of how many comparisons with the baseline the first rounds, of three pairs, show 5 %."""
+    """Print in how many comparisons with the baseline the first rounds, of three pairs, show 5
+    %."""
     pairs: list[NDArray[np.float64]] = []
     with (
         patch.multiple(paired, BRIEF_PAIRS=5, BRIEF=10.0),
@@ -524,7 +525,7 @@ def report(folder: Path, mode: str, comparisons: int) -> None:
 
 
 def planned(folder: Path, suite: str) -> dict[str, Case]:
-    """The case of each implementation, in a suite where each has one."""
+    """Return the case of each implementation, in a suite where each has one."""
     return {case.implementation_name: case for case in cases_of(folder, suite)}
 
 
@@ -539,7 +540,7 @@ def alarms(what: str, cases: list[Case], comparisons: int, take: Take = take_tur
 
 
 def against_baseline(case: Case, comparisons: int, what: str) -> list[Ratio]:
-    """As many comparisons of a case with its baseline, each measured anew."""
+    """Compare a case with its baseline so many times, each measured anew."""
     found = rows(case, comparisons, what, take_turn)
     return [row.speedup for row in found if row.speedup]
 

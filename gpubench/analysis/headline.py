@@ -71,7 +71,8 @@ def current(history: History, rows: RowsOf) -> dict[KernelKey, KernelNow]:
 
 
 def fastest_variants(rows: Iterable[Row]) -> dict[str, Row]:
-    """For each problem the case with the least time; problems without any time are left out."""
+    """Return for each problem the case with the least time; problems without any time are left
+    out."""
     fastest: dict[str, Row] = {}
     for row in rows:
         other = fastest.get(row.problem)

@@ -91,7 +91,7 @@ def is_cuda(device: str) -> bool:
 
 
 def ordinal(device: str) -> int:
-    """Of ``cuda:N``."""
+    """Return the number of ``cuda:N``."""
     return int(device.removeprefix("cuda:"))
 
 

@@ -274,8 +274,8 @@ class HostBackend(Backend):
 
 
 def threads_to_be(variable: str) -> int:
-    """Of a pool that a library makes when it is imported: as many as the environment's variable
-    says, else one for each processor."""
+    """Return the threads of a pool that a library makes when it is imported: as many as the
+    environment's variable says, else one for each processor."""
     text = os.environ.get(variable, "").strip()
     return int(text) if text.isdecimal() and int(text) else cpu().threads
 

@@ -522,7 +522,7 @@ class Dispatch:
 
 
 def wait_some(futures: Iterable[Future]) -> list[Future]:
-    """Those that are done, after a moment at most."""
+    """Return those that are done, after a moment at most."""
     with suppress(TimeoutError):
         wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED")
     return [future for future in futures if future.done()]

@@ -300,7 +300,7 @@ def _are_near(points: Points, i: Any, j: Any, square: Any) -> Any:
 
 @njit(parallel=True, cache=True)
 def _dense(points: Points, square: Any, least: Any, dense: Any) -> None:
-    """Which points have so many neighbours, themselves included."""
+    """Mark the points that have so many neighbours, themselves included."""
     for i in prange(len(points)):
         count = 0
         for j in range(len(points)):

@@ -124,7 +124,7 @@ def _largest_parts(x: Vector, parts: Vector) -> None:
 
 @cuda.jit
 def _finish_maximum(parts: Vector, count: int, out: Vector) -> None:
-    """One block: ``out[0]`` is the largest of the first ``count`` parts."""
+    """Put the largest of the first ``count`` parts into ``out[0]``, by one block."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=parts.dtype)
     best = parts[0]
     for i in range(cuda.threadIdx.x, count, cuda.blockDim.x):
@@ -181,7 +181,7 @@ def _first_parts(x: Vector, parts: Vector, places: Indices) -> None:
 
 @cuda.jit
 def _finish_argmax(parts: Vector, places: Indices, count: int, out: Indices) -> None:
-    """One block: ``out[0]`` is the place of the largest of the first ``count`` parts."""
+    """Put the place of the largest of the first ``count`` parts into ``out[0]``, by one block."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=parts.dtype)
     room_places = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=places.dtype)
     best, place = parts[0], places[0]

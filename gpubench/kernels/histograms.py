@@ -33,7 +33,7 @@ def keys(values: dict[str, Any], generator: np.random.Generator) -> Keys:
 
 
 def histogram_numpy(x: Vector, counts: Counts) -> None:
-    """How many numbers of ``x``, all in [0, 1), lie in each of ``counts.size`` equal bins.
+    """Count how many numbers of ``x``, all in [0, 1), lie in each of ``counts.size`` equal bins.
 
     ``numpy.histogram`` looks for edges that may be anywhere and takes ten times as long.
     """
@@ -103,7 +103,7 @@ def _clear(counts: Counts) -> None:
 
 @cuda.jit
 def _count_globally(x: Vector, counts: Counts) -> None:
-    """One atomic addition in memory for each number."""
+    """Add to a bin in memory for each number, atomically."""
     bins = x.dtype.type(counts.size)
     i, size = np.uint64(cuda.grid(1)), np.uint64(x.size)
     stride = np.uint64(cuda.gridsize(1))
@@ -145,7 +145,7 @@ def histogram_cuda_shared(launch: Any, x: Any, counts: Any) -> None:
 
 
 def bincount_numpy(x: Keys, counts: Counts) -> None:
-    """How often each of the numbers below ``counts.size`` is in ``x``."""
+    """Count how often each of the numbers below ``counts.size`` is in ``x``."""
     counts[:] = np.bincount(x, minlength=counts.size)
 
 

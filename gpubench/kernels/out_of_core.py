@@ -86,7 +86,7 @@ def parquet(n: int, seed: int) -> str:
 
 
 def _path(file: IO[bytes]) -> str:
-    """Of a file without a name, for all processes of this user."""
+    """Return the path of a file without a name, for all processes of this user."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 

@@ -80,8 +80,8 @@ class AsvSettings:
 
 
 def asv_settings() -> AsvSettings:
-    """Those of the command that started this process; the defaults where asv did not, or told
-    nothing."""
+    """Return those of the command that started this process; the defaults where asv did not, or
+    told nothing."""
     # The plugin may be of another release than the benchmarks: asv runs in a Python of its own.
     content = json.loads(os.environ.get(VARIABLE) or "{}")
     names = {field.name for field in fields(AsvSettings)}
@@ -95,7 +95,7 @@ def started_by_asv() -> bool:
 
 
 def say_if_without_plugin() -> None:
-    """In a process that asv started to measure: a line on standard error, which asv shows with
-    ``--show-stderr``, where no plugin ran."""
+    """Print a line on standard error, which asv shows with ``--show-stderr``, in a process that asv
+    started to measure where no plugin ran."""
     if started_by_asv() and VARIABLE not in os.environ:
         print(NO_PLUGIN, file=sys.stderr)

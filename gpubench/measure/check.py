@@ -453,7 +453,7 @@ def _compare_close(
 
 
 def _root_mean_square(array: AnyArray) -> float:
-    """Of the finite elements of an array of numbers; 0 where there are none."""
+    """Return that of the finite elements of an array of numbers; 0 where there are none."""
     wide = np.result_type(array.dtype, np.float64)
     norm, count = 0.0, 0
     for _, piece, _ in _pieces(array, array):
@@ -505,7 +505,7 @@ def _pieces(one: AnyArray, other: AnyArray) -> Iterator[tuple[int, AnyArray, Any
 
 
 def _largest_ratio(apart: AnyArray, size: AnyArray, scale: float) -> float:
-    """Of errors over sizes, or over ``scale`` where that is larger."""
+    """Return the largest ratio of errors to sizes, or to ``scale`` where that is larger."""
     if not scale:  # nothing but zeros is expected
         return math.inf if apart.any() else 0.0
     return float((apart / np.maximum(size, scale)).max(initial=0.0))

@@ -46,7 +46,8 @@ class ColdStartSampler:
         self._case, self._time = case, time
 
     def seconds(self, runs: int) -> float:
-        """Of ``runs`` fresh processes together; raises ``KernelError`` where one fails."""
+        """Return those of ``runs`` fresh processes together; raises ``KernelError`` where one
+        fails."""
         group = self._case.group
         suite = str(group.loaded.path), group.loaded.preset, group.gpu_count
         values = [f"{name}={format_value(each)}" for name, each in self._case.values.items()]

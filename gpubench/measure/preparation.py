@@ -223,9 +223,7 @@ class Preparation:
         """Return how an earlier process of the run sized its samples: to find that takes as long as
         several samples, and each process would find another number."""
         earlier = self.earlier
-        if earlier is None or earlier.status != "ok" or declared.number is not None:
-            return None
-        if earlier.runs_per_sample is None:
+        if earlier is None or earlier.runs_per_sample is None or declared.number is not None:
             return None
         fresh = tuple(one for one in earlier.warnings if one.startswith(FRESH_WARNING))
         return Sized(earlier.runs_per_sample, fresh)

@@ -147,9 +147,10 @@ def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float
 
 
 def looked_at(rounds: int) -> set[int]:
-    """Of so many rounds, by number from 0, those that begin with a look at the outputs: the first,
-    before anything counts; the one in the middle and the last, so that what is wrong at times, as a
-    race is, has more than one chance to show. After the last sample comes another look."""
+    """Return which of so many rounds, by number from 0, begin with a look at the outputs: the
+    first, before anything counts; the one in the middle and the last, so that what is wrong at
+    times, as a race is, has more than one chance to show. After the last sample comes another
+    look."""
     return {0, rounds // 2, rounds - 1}
 
 
@@ -247,33 +248,21 @@ class Measurement:
         wanted = max(LONG, declared.sample_time or SAMPLE_TIME)
         self.run_seconds = tried
         if earlier is not None:
+            declared = declared.model_copy(update={"number": earlier.runs})
             self._fresh_runs = earlier.fresh_runs
-            seconds = self._take(earlier.runs)
-        elif (
-            declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long
-        ):
+        if declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long:
             seconds = tried
         else:
             seconds = self._find_runs(declared, tried)
-        if (
-            earlier is None
-            and self.runs > 1
-            and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None
-        ):
-            self._fresh_runs = (f"{FRESH_WARNING} {ratio:.2g} times as long",)
-            seconds = self._find_runs(declared)
+        if earlier is None and self.runs > 1:
+            ratio = self._leftover_ratio(self._sampler, self.runs)
+            if ratio is not None:
+                self._fresh_runs = (f"{FRESH_WARNING} {ratio:.2g} times as long",)
+                seconds = self._find_runs(declared)
         start = time.perf_counter()
         self.begin_round(compared=True)
         self.move_seconds = time.perf_counter() - start
         self.sample_seconds = seconds + self.move_seconds
-
-    def _take(self, runs: int) -> float:
-        """Set ``runs``; return the seconds of such a sample, by one."""
-        self.runs = min(runs, self._most_runs)
-        start = time.perf_counter()
-        seconds = self._undisturbed()
-        self.run_seconds = seconds / self.runs
-        return max(seconds, time.perf_counter() - start) if self._fresh_runs else seconds
 
     def _find_runs(self, declared: Sampling, tried: float | None = None) -> float:
         """Set ``runs``; returns the seconds of such a sample. ``tried``: of a run before.

@@ -212,7 +212,8 @@ class Case:
         return f"{suite}/{first_name(self.kernel_name, self.kernel.was)}"
 
     def data_values(self) -> dict[str, Value]:
-        """Those of ``values`` that decide the inputs: equal for all implementations compared."""
+        """Return those of ``values`` that decide the inputs: equal for all implementations
+        compared."""
         names = self.group.data_names
         return {name: value for name, value in self.values.items() if name in names}
 

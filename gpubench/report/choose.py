@@ -219,7 +219,7 @@ def build(
 
 
 def _capabilities(rows: Iterable[Row]) -> Capabilities:
-    """Of the backends that have a time in these rows, by name."""
+    """Return those of the backends that have a time in these rows, by name."""
     known = {row.backend: row.capabilities for row in rows if row.seconds is not None}
     answers = {
         backend: tuple("yes" if one in its else "no" for one in CAPABILITIES)

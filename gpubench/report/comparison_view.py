@@ -287,7 +287,7 @@ def speedups_words(row: Difference) -> str:
 
 
 def difference_listed(row: Difference) -> dict[str, Any]:
-    """For a long list, as ``compare.js`` makes it."""
+    """Return what a long list knows of a row, as ``compare.js`` makes it."""
     return listed(
         suite=[row.name.suite],
         implementation=[row.name.implementation],

@@ -66,7 +66,7 @@ def write(site: Site, folder: Path) -> None:
 def write_records(
     records: Iterable[Mapping[str, Any]], csv_file: TextIO, json_file: TextIO
 ) -> None:
-    """As CSV (RFC 4180) with the names first, and as a list of JSON.
+    """Write records as CSV (RFC 4180) with the names first, and as a list of JSON.
 
     In CSV a text that a spreadsheet would run as a formula gets a quote mark. Spreadsheets show the
     mark ``'`` before such a text as "this is text"; other programs read it.

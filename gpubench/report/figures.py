@@ -224,7 +224,8 @@ def roofline_figure(chart: Roofline) -> Figure:
 
 
 def _history_trace(series: HistorySeries, index: int, column: str, few: bool, name: str) -> Figure:
-    """Of one series the ``speedups`` above, with their intervals, or the ``times`` below."""
+    """Return the trace of one series: its ``speedups`` above, with their intervals, or its
+    ``times`` below."""
     trace = _series_style(name, series.rank, series.is_baseline)
     trace |= {"legendgroup": trace["name"], "drawn": {"series": index, "column": column}}
     if not few:

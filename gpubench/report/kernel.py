@@ -391,7 +391,7 @@ def _bar(label: str, seconds: Mapping[str, float]) -> CallBar:
 def _measured_source(
     implementations: Iterable[str], kept: Mapping[str, str]
 ) -> MeasuredSource | None:
-    """Of one kernel, implementations in that order; ``None`` where nothing is kept."""
+    """Return that of one kernel, implementations in that order; ``None`` where nothing is kept."""
     parts = {name: split_source(kept[name]) for name in implementations if name in kept}
     if not parts:
         return None

@@ -47,7 +47,8 @@ def grouped(rows: Sequence[Any], common: str, label: str) -> list[Fold]:
 
 
 def open_at_first(counts: Iterable[int]) -> Iterator[bool]:
-    """Of groups with so many rows: those that hold the first rows, and the first in any case."""
+    """Return which of groups with so many rows are open: those with the first rows, and the
+    first."""
     before = 0
     for count in counts:
         yield not before or before + count <= FIRST

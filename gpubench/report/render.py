@@ -401,7 +401,8 @@ class CompiledTemplates(BytecodeCache):
         self._kept[self._key(bucket)] = bucket.checksum, bucket.code
 
     def _key(self, bucket: Bucket) -> tuple[bool, str]:
-        """In a sandbox a template becomes other code, which asks before each call."""
+        """Return another key in a sandbox: there a template becomes code that asks before each
+        call."""
         return bucket.environment.sandboxed, bucket.key
 
 

@@ -288,7 +288,7 @@ class Table:
     _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process, which opens the file as well; so it has to have one."""
+        """Return what another process opens the file by; so the table has to have one."""
         same = tuple(getattr(self, each.name) for each in fields(self) if each.init)[1:]
         return _opened_again, same
 

@@ -881,5 +881,5 @@ _LEAVES = frozenset([str, int, float, bool])
 
 @cache
 def _steps(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    """Of each field of a model the name in a suite, and that in Python."""
+    """Return the name of each field of a model in a suite, and that in Python."""
     return tuple((field.alias or name, name) for name, field in model.model_fields.items())

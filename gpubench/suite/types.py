@@ -94,7 +94,7 @@ def unknown(kind: str, name: object, candidates: Iterable[str]) -> str:
 
 
 def _checked(check: Callable[[Any], Any], schema: dict[str, Any]) -> GetPydanticSchema:
-    """Of an annotation: a function that checks a value, and the JSON Schema of what it accepts.
+    """Return a check as part of an annotation, with the JSON Schema of what it accepts.
 
     The function gives the value, or raises ``expected`` or ``problem``.
     """

@@ -30,7 +30,8 @@ def choose_page(page: ChoosePage) -> Iterator[Text]:
 
 
 def _choice(choice: ChoiceView) -> Iterator[Text]:
-    """In lines, as sentences make narrow columns: what to use, then each against the baseline."""
+    """Return a choice in lines, as sentences make narrow columns: what to use, then each against
+    the baseline."""
     resident = "arrays already where the implementation works" if choice.host else "fastest"
     yield Text(f"  {resident}:")
     yield from (Text(f"    {recommended.words}") for recommended in choice.resident)
