@@ -192,7 +192,8 @@ def _stamp(folders: Iterable[Path], installed: str, left_out: set[str]) -> str |
     most_recent, count = 0.0, 0
     for folder in folders:
         for path, status in _files_with_status(folder, left_out):
-            fields = status.st_size, status.st_mtime_ns, status.st_ino
+            # The moment of a file's last change is for anybody to set, that of its entry is not.
+            fields = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
             value.update(f"{path}\0{fields}\0".encode(errors="surrogateescape"))
             most_recent, count = max(most_recent, status.st_mtime), count + 1
             if count > MAX_FILES:

@@ -188,6 +188,7 @@ def reading(monkeypatch):
     ("change", "has_git"),
     [
         ("edited", True),
+        ("edited, as old as before", True),
         ("removed", True),
         ("new", False),
         ("new in a hidden folder", True),
@@ -214,7 +215,8 @@ def test_the_second_process_reads_no_source_until_one_is_touched(
         changed.unlink()
     else:
         changed.write_text("scale = 3\n")  # helper.py stays as large
-        os.utime(changed, (1_000_000_100, 1_000_000_100))
+        moment = 1_000_000_000 if change == "edited, as old as before" else 1_000_000_100
+        os.utime(changed, (moment, moment))
     after = remembered_digest(tmp_path / "compiled")
     assert after == digest_of_sources()
     assert (after != first) == (has_git or change != "new in a hidden folder")
