@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.analysis.changes import Change, Verdict, verdicts_in
+from gpubench.analysis.comparison import BASELINE_MOVED
 from gpubench.results import CaseHistories, CaseName, Times
 
 MIN_PAIRED_COMMITS = 2
@@ -29,10 +30,6 @@ NEAR = 2
 
 LEVEL_COMMITS = 7
 """Commits to either side of a change of the baseline whose median ratio is its level there."""
-
-BASELINE_MOVED = 1.2
-"""Factor from which a difference of the baseline between two commits is a change of it. Processes
-that follow each other differ by less (``gpubench.analysis.comparison``)."""
 
 MAX_GAIN_APART = 1.25
 """Factor by which cases gain differently by another machine or compiler."""
