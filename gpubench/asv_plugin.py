@@ -36,6 +36,7 @@ from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name, verify_command
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.suite.loading import load_suites
 
@@ -192,7 +193,7 @@ def say_why_there_is_no_time() -> None:
 def _next(record: CaseRecord) -> str:
     """Return the command that shows more of a case that failed."""
     name = parse_benchmark_name(record.benchmark)
-    if record.status in ("verified", "skipped") or name is None:
+    if record.status in UNMEASURED_STATUSES or name is None:
         return ""
     command = verify_command(name.suite, name.kernel, name.implementation, record.case)
     return f"; see `{command}`"

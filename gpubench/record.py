@@ -19,12 +19,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
+from gpubench.statuses import RecordedStatus
 
 FORMAT = 1
 """Raised when a reader of an older release could misunderstand a line."""
@@ -57,12 +58,6 @@ MAX_COUNT = 2**63 - 1
 
 MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
-
-RecordedStatus = Literal[
-    "started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"
-]
-"""``verified``: right on a device in software, which has no times. ``killed``: the process that
-measured ended, and who had started it says how; in files, where its device was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from gpubench.analysis.estimates import (
     Way,
     get_worst,
 )
+from gpubench.names import device_kind
 from gpubench.results import Ratio
 from gpubench.results.ratio import independent_quotient
 
@@ -208,7 +209,7 @@ def is_had(way: Way, have: Sequence[str]) -> bool:
 def fits(way: Way, device: str, one: str) -> bool:
     """Return whether a device of a way is this one, of this kind, or has at most so many
     workers."""
-    kind = device.partition(":")[0]
+    kind = device_kind(device)
     name, _, number = one.rpartition(":")
     if way.workers and name == kind and number.isdecimal():
         return way.workers <= int(number)
@@ -266,7 +267,7 @@ def _price(way: Way, ask: Ask) -> float | None:
     """Return the price of the devices, else of their kinds, else of the machine."""
     prices = ask.prices
     of_each = [
-        prices.get(device, prices.get(device.partition(":")[0])) for device in way.device.split(AND)
+        prices.get(device, prices.get(device_kind(device))) for device in way.device.split(AND)
     ]
     known = [price for price in of_each if price is not None]
     return sum(known) if len(known) == len(of_each) else prices.get(ask.machine)

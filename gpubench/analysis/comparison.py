@@ -28,17 +28,10 @@ from gpubench.analysis.scatter import (
     shared_difference,
 )
 from gpubench.errors import ResultsError
-from gpubench.results import (
-    STATUSES,
-    CaseName,
-    Ratio,
-    Row,
-    Snapshot,
-    Status,
-    Table,
-    natural_order,
-)
+from gpubench.names import is_gpu
+from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
 from gpubench.results.ratio import independent_quotient
+from gpubench.statuses import FAILURES, STATUSES, Status
 
 ComparisonVerdict = Literal[
     "slower",
@@ -71,8 +64,6 @@ RESTS_ON: Mapping[Basis, str] = {
 }
 """What a verdict rests on: times of two runs, speedups, each against a baseline of the same run, or
 processes of both sides that took turns."""
-
-FAILURES: tuple[Status, ...] = ("wrong", "failed", "timed_out", "killed")
 
 SAME = THRESHOLD
 """Times are the same where the whole interval of their ratio is within this factor of 1x, 5 %, and
@@ -119,9 +110,6 @@ GPU_FACTS: Mapping[str, str] = {"gpu": "GPU", "sm_count": "multiprocessors", "dr
 
 DRIVER = "driver"
 """The one fact of a GPU that is software: a processor as baseline does not depend on it."""
-
-GPU_DEVICES = ("cuda", "cl")
-"""Kinds of devices that ``GPU_FACTS`` describe: the part of a device's name before the colon."""
 
 IN_TURN = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
@@ -346,7 +334,7 @@ def compare_rows(
         item = _Compared(name, old_row, new_row)
         item.moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
         if old_row and new_row and old_row.seconds and new_row.seconds:
-            if setups.affects_times(_is_on_gpu(old_row) or _is_on_gpu(new_row)):
+            if setups.affects_times(is_gpu(old_row.device) or is_gpu(new_row.device)):
                 item.basis = "speedups"
                 item.unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
                 item.ratio = None if item.unjudged else speedup_ratio(old_row, new_row)
@@ -487,8 +475,8 @@ def why_not_judged(
     baselines = old_rows.get(old.baseline), new_rows.get(old.baseline)
     if old.baseline != new.baseline or _versions_differ(*baselines):
         return OTHER_BASELINE
-    on_gpu = _is_on_gpu(old) or _is_on_gpu(new)
-    baseline_on_gpu = any(row and _is_on_gpu(row) for row in baselines)
+    on_gpu = is_gpu(old.device) or is_gpu(new.device)
+    baseline_on_gpu = any(row and is_gpu(row.device) for row in baselines)
     if on_gpu != baseline_on_gpu and setups.affects_hardware(on_gpu or baseline_on_gpu):
         return OTHER_DEVICE
     if setups.affects_threads and not (on_gpu or (old.pairs and new.pairs)):
@@ -576,10 +564,6 @@ def _versions_differ(old: Row | None, new: Row | None) -> bool:
     any."""
     versions = {row.version for row in (old, new) if row and row.seconds is not None}
     return len(versions - {None}) > 1
-
-
-def _is_on_gpu(row: Row) -> bool:
-    return row.device.partition(":")[0] in GPU_DEVICES
 
 
 def _baseline_ratio(

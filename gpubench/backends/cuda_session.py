@@ -34,7 +34,7 @@ from gpubench.backends.protocol import (
     made_at_first_call,
 )
 from gpubench.errors import KernelError
-from gpubench.names import TIMES, Value
+from gpubench.names import PEAK_BANDWIDTH, TIMES, Value
 
 LOST = {
     "ILLEGAL_ADDRESS": "illegal memory access",
@@ -149,7 +149,7 @@ class CudaSession(TimedStream):
         if not self.simulated and self.floor_seconds is not None:
             facts["floor_seconds"] = self.floor_seconds
         if not self.simulated and (peak := self._clocks.peak_bytes_per_second()) is not None:
-            facts["peak_bytes_per_second"] = peak
+            facts[PEAK_BANDWIDTH] = peak
         return {**facts, **devices.facts_now(self.device, self._uuid)}
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.layouts import Layout, refused_layout
-from gpubench.names import CPU, Value
+from gpubench.names import CPU, Value, device_kind
 
 Native = Any
 """An array, data frame or handle of the backend's own kind."""
@@ -33,9 +33,6 @@ Native = Any
 Call = Callable[[], Any]
 """One run of the kernel with everything bound; returns what the function returns (native)."""
 
-
-QUEUES = ("cuda", "cl")
-"""Kinds of devices whose calls return before the work is done."""
 
 Capability = Literal["gpu", "cluster", "out_of_core", "in_place", "compiles"]
 """What a backend can do. ``gpu``: compute on GPUs. ``cluster``: use workers on other machines.
@@ -447,7 +444,7 @@ class Backend(ABC):
     def runs_here(self, device: str) -> bool:
         """Return whether what runs hold is memory of this machine's host alone, in this process and
         those that it started, so that it can be watched from outside."""
-        return device.partition(":")[0] in (CPU, "processes", "threads")
+        return device_kind(device) in (CPU, "processes", "threads")
 
     def lost(self, device: str) -> str | None:
         """Return why the device is no more, with the next step: asked where a process has ended

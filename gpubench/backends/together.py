@@ -20,7 +20,6 @@ import numpy as np
 from gpubench.arrow import AnyArray
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import (
-    QUEUES,
     Call,
     DeviceError,
     Launch,
@@ -31,7 +30,7 @@ from gpubench.backends.protocol import (
     refuse_layouts,
 )
 from gpubench.errors import GpubenchError, KernelError
-from gpubench.names import Value
+from gpubench.names import Value, is_gpu
 
 ROUNDS = 2
 """Times that portions are made as large as parts are fast. How fast one is depends on its portion,
@@ -62,7 +61,7 @@ class Part:
 
     @property
     def queues(self) -> bool:
-        return self.device.partition(":")[0] in QUEUES
+        return is_gpu(self.device)
 
 
 @dataclass(frozen=True, slots=True)

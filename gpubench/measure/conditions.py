@@ -17,7 +17,7 @@ from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.memory import may_be_the_limit, why_no_limit
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import Measurement
-from gpubench.names import CPU, Value
+from gpubench.names import BANDWIDTHS, CPU, RESIDENT_TIMES, Value
 from gpubench.plan.case import Case
 from gpubench.plan.rules import skip_reason
 
@@ -29,10 +29,6 @@ which cost 0.05 to 0.13 µs."""
 FLOOR_CALLS = 2000
 """Calls in a batch: 0.1 ms, far more than the clock needs."""
 FLOOR_BATCHES = 5
-
-BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
-BANDWIDTH_TIMES = ("kernel", "cold")
-"""Times that are compared with the device's bandwidth."""
 
 
 def why_not(case: Case) -> str | None:
@@ -136,7 +132,7 @@ def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> M
     every case in a process of its own. So the figures go on record with each case, and later cases
     of the run take them from there.
     """
-    if time not in BANDWIDTH_TIMES or device == CPU:
+    if time not in RESIDENT_TIMES or device == CPU:
         return {}
     for record in recorder.cases_of_run(BANDWIDTHS[0]):
         if record.device == device:

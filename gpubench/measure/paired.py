@@ -24,12 +24,9 @@ from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
 from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
 from gpubench.measure.times import kernel
-from gpubench.names import CPU
+from gpubench.names import COMPARED_TIMES, CPU
 from gpubench.plan.case import Case
 from gpubench.suite.model import Sampling
-
-PAIRED_TIMES = ("kernel", "end_to_end", "cold")
-"""Times that a speedup is stated for."""
 
 PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
@@ -101,7 +98,7 @@ def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None
     """Return the baseline, or that ``other`` in its place, where the time is compared and the suite
     asks for pairs, or says nothing and both are on the CPU and can take turns."""
     asked, other = case.kernel.sampling.paired, other or case.baseline()
-    if other is None or asked is False or time not in PAIRED_TIMES:
+    if other is None or asked is False or time not in COMPARED_TIMES:
         return None
     at_hand = time == "kernel" and case.device == other.device == CPU
     return other if asked or (at_hand and not _why_not(case, other)) else None

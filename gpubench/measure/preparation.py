@@ -42,7 +42,8 @@ from gpubench.measure.verification import (
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.source import reference_of
-from gpubench.record import CaseRecord, CountsRecord, RecordedStatus
+from gpubench.record import CaseRecord, CountsRecord
+from gpubench.statuses import RecordedStatus
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (

@@ -34,14 +34,8 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.preparation import case_record
-from gpubench.record import (
-    SUFFIX,
-    CaseRecord,
-    RecordedStatus,
-    RoundsRecord,
-    RunRecord,
-    parse_line,
-)
+from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
+from gpubench.statuses import RecordedStatus
 
 ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
 """Attributes of asv that hold for every process. Five samples, each in a round of its own: what

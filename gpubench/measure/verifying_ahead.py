@@ -27,11 +27,12 @@ from gpubench.measure.preparation import (
 )
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.verifying import Manner, Verified, VerifiedStatus, verified
+from gpubench.measure.verifying import Manner, Verified, verified
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import cases_of
 from gpubench.plan.group import Group
 from gpubench.plan.version import benchmark_version
+from gpubench.statuses import VerifiedStatus
 from gpubench.work.costs import COSTS
 
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from gpubench.backends.protocol import QUEUES, Launch
+from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
 from gpubench.layouts import Order
-from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
+from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape, is_gpu
 from gpubench.plan.group import Group
 from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE, elements, why_not_held
@@ -416,7 +416,7 @@ class Case:
         for group in self.group.parts:
             values = {name: self.values[name] for axis in group.axes for name in axis.names}
             served = [device for device in group.devices if group.serves(device)]
-            gpus = [device for device in served if device.partition(":")[0] in QUEUES]
+            gpus = [device for device in served if is_gpu(device)]
             cases += [Case.first_at(group, values, device) for device in gpus or served[-1:]]
         return tuple(cases)
 

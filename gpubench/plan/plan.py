@@ -110,7 +110,7 @@ class Plan:
 
     @cached_property
     def _compiled(self) -> frozenset[Case]:
-        groups = (each for each in self.groups() if not FRESH_TIMES.isdisjoint(each.times))
+        groups = (each for each in self.groups() if set(FRESH_TIMES) & {*each.times})
         return frozenset(case for group in groups for case in compiled_apart(cases_of(group)))
 
     @cached_property

@@ -29,9 +29,7 @@ from gpubench.analysis.advice_checks import (
 from gpubench.analysis.estimates import (
     AND,
     BEND_BEYOND,
-    CURVES,
     GAP_WORDS,
-    GPU_KINDS,
     KINDS,
     MAX_FACTOR,
     ONCE,
@@ -43,7 +41,7 @@ from gpubench.analysis.estimates import (
 )
 from gpubench.analysis.headline import KernelKey
 from gpubench.analysis.roofline import STREAMS, memory_ceiling
-from gpubench.names import BenchmarkName
+from gpubench.names import CURVE_TIMES, BenchmarkName, is_gpu
 from gpubench.report import text
 from gpubench.report.compare import setup_key
 from gpubench.report.data_scripts import FOLDER
@@ -102,7 +100,7 @@ def build(history: History, site: Site) -> AdvisePage:
             "kinds": KINDS,
             "kind_words": KIND_WORDS,
             "gap_words": GAP_WORDS,
-            "curves": CURVES,
+            "curves": CURVE_TIMES,
             "once": ONCE,
             "max_factor": MAX_FACTOR,
             "bend_beyond": BEND_BEYOND,
@@ -164,7 +162,7 @@ def know(history: History, key: KernelKey, site: Site, asked: Iterable[str] = ()
     of_kernel = site.current(history)[key].cases.values() if key in site.current(history) else ()
     every = [row for row in of_kernel if row.seconds]
     rows = [row for row in every if not row.is_disturbed]
-    axes = find_axes((row for row in rows if row.name.time in CURVES), asked)
+    axes = find_axes((row for row in rows if row.name.time in CURVE_TIMES), asked)
     ways = build_ways(rows, axes, find_conditions(history, key, site))
     named = next((row.bench for row in every if row.bench), None)
     return Known(
@@ -195,10 +193,9 @@ def find_conditions(history: History, key: KernelKey, site: Site) -> Conditions:
         return ceiling.bytes_per_second if ceiling else None
 
     def memory(device: str) -> float | None:
-        kind = device.partition(":")[0]
         if AND in device or "://" in device:  # several devices, each with a part; or another host
             return None
-        name = "gpu_memory_bytes" if kind in GPU_KINDS else "memory_bytes"
+        name = "gpu_memory_bytes" if is_gpu(device) else "memory_bytes"
         values = [row.conditions.get(name) for row in rows if row.device == device]
         known = [one for one in (*values, facts.get(name)) if isinstance(one, int) and one > 0]
         return float(known[0]) if known else None

@@ -21,19 +21,10 @@ from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
 from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
-from gpubench.results import (
-    ABSENT,
-    STATUSES,
-    CaseHistories,
-    CaseName,
-    History,
-    Ratio,
-    Row,
-    Status,
-    Times,
-)
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
+from gpubench.statuses import STATUSES, Status
 
 MOST_ROWS = 10
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script

@@ -24,8 +24,6 @@ from gpubench.analysis.comparison import (
     DIFFERING,
     DISTURBED,
     DRIVER,
-    FAILURES,
-    GPU_DEVICES,
     GPU_FACTS,
     IN_TURN,
     MAX_CHANCE,
@@ -66,20 +64,25 @@ from gpubench.analysis.scatter import (
     is_one_thread,
     scatter_sources,
 )
-from gpubench.names import Value
+from gpubench.names import GPU_DEVICES, Value
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.report import count_view, text
-from gpubench.report.comparison_view import (
+from gpubench.report.comparison_columns import (
     CHANGED,
+    LOOKS,
+    MARKDOWN_COLUMNS,
+    MARKDOWN_HEAD,
+    OTHER_VERSION,
+    PAGE_COLUMNS,
+    SURE,
+)
+from gpubench.report.comparison_view import (
     MARKER,
     MOST_IN_MARKDOWN,
-    OTHER_VERSION,
     RULE,
     SETUP_LABELS,
     SETUPS,
     SHARED,
-    SIGNS,
-    SURE,
     UNCOMMITTED,
     ComparisonView,
     comparison_view,
@@ -92,8 +95,9 @@ from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
-from gpubench.results import ABSENT, STATUSES, CaseCounts, History, Setup, Snapshot
+from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
+from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
@@ -109,7 +113,7 @@ TOGETHER = 2**16
 it is made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the
 last script made again. Half as many took a report of 10,000 cases 4 % more time."""
 
-LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
+LETTERS: Mapping[Status, str] = {status.name: status.letter for status in DECLARED_STATUSES}
 """What stands for a status in the script of a snapshot."""
 
 LEFT_OUT = "v"
@@ -314,7 +318,12 @@ def index_script(site: Site) -> str:
         "changed": CHANGED,
         "verdicts": COMPARISON_VERDICTS,
         "differing": DIFFERING,
-        "signs": SIGNS,
+        "looks": LOOKS,
+        "columns": [(column.name, column.page, column.is_number) for column in PAGE_COLUMNS],
+        "markdown_columns": [
+            (column.name, column.has_foreign_words) for column in MARKDOWN_COLUMNS
+        ],
+        "markdown_head": MARKDOWN_HEAD,
         "untimed": {LETTERS[old] + LETTERS[new]: said for (old, new), said in UNTIMED.items()},
         "setup_labels": SETUP_LABELS,
         "setups_differ": SETUPS,
@@ -335,7 +344,7 @@ def index_script(site: Site) -> str:
         "counted": {
             "title": count_view.TITLE,
             "verdicts": COUNT_VERDICTS,
-            "signs": count_view.SIGNS,
+            "looks": count_view.COUNT_LOOKS,
             "totals": [(cost.name, cost.words) for cost in COSTS if cost not in RESOURCES],
             "resources": [(cost.name, cost.words) for cost in RESOURCES],
             "most": MOST_ROWS,

@@ -43,17 +43,16 @@ from gpubench.report.site import (
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import (
     ABSENT,
-    STATUSES,
     CaseHistories,
     CaseName,
     History,
     Problem,
     Ratio,
     Row,
-    Status,
     geometric_mean,
 )
 from gpubench.results.model import SECONDS
+from gpubench.statuses import STATUSES, Status
 
 MOST_COLUMNS = 6
 """Implementations that have a column each, as many as a screen shows; more of them share one for

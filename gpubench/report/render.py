@@ -51,6 +51,7 @@ from gpubench.report import (
     changes,
     choose,
     compare,
+    comparison_columns,
     comparison_view,
     count_view,
     data_scripts,
@@ -65,6 +66,7 @@ from gpubench.report import (
 )
 from gpubench.report.site import CHOOSING, Site
 from gpubench.results import History, Table
+from gpubench.statuses import DECLARED_STATUSES
 
 if sys.platform != "win32":
     import fcntl
@@ -429,13 +431,14 @@ def _environment(overrides: Path | None) -> Environment:
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
         text.layouts, text.disturbed, text.memory, text.measured, text.quantity,
-        comparison_view.note_words, comparison_view.side_words,
+        comparison_columns.look_of, comparison_columns.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters}
-    environment.globals["signs"] = comparison_view.SIGNS
-    environment.globals["sure"] = comparison_view.SURE
+    environment.globals["statuses"] = {status.name: status for status in DECLARED_STATUSES}
+    environment.globals["comparison_columns"] = comparison_columns.PAGE_COLUMNS
+    environment.globals["sure"] = comparison_columns.SURE
     environment.globals["counts_title"] = count_view.TITLE
     return environment
 

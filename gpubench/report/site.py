@@ -28,7 +28,6 @@ from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
     ALONE,
-    STATUSES,
     CaseCounts,
     CaseHistories,
     CaseName,
@@ -40,6 +39,7 @@ from gpubench.results import (
     Table,
 )
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
+from gpubench.statuses import STATUSES
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpubench.names import format_shape
+from gpubench.statuses import DECLARED_STATUSES
 
 if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
     from gpubench.results import Ratio, Row, Running
@@ -213,9 +214,12 @@ def time_label(time: str) -> str:
     return time.replace("_", " ")
 
 
+_STATUS_WORDS: Mapping[str, str] = {status.name: status.words for status in DECLARED_STATUSES}
+
+
 def status_label(status: str) -> str:
-    """Words for a status: ``timed out``."""
-    return {"ok": "measured", "verified": "right, no time"}.get(status, status.replace("_", " "))
+    """Words for a status, as ``timed out``; ``right`` and ``interrupted`` are such already."""
+    return _STATUS_WORDS.get(status, status)
 
 
 def disturbed(row: Row) -> str:

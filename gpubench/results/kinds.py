@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from gpubench.names import ONCE_TIMES, device_kind, is_gpu
 from gpubench.results.model import Row
 
 Kind = Literal[
@@ -39,11 +40,6 @@ STEPS_BYTES = ((2**17, "up to 128 KiB"), (2**21, "up to 2 MiB"), (2**25, "up to 
 touch (``M_MMAP_THRESHOLD``); from 2 MiB on these can be huge pages; 32 MiB is a large last cache.
 """
 
-ONCE_TIMES = ("compile", "cold", "start")
-"""Labelled times that a process has once."""
-
-_GPU_DEVICES = ("cuda", "cl")
-
 _BLAS = "_blas_threads"
 """How conditions end that tell of a library which most cases never call."""
 
@@ -56,9 +52,9 @@ def kind_of(row: Row) -> Kind:
     """
     if row.name.time in ONCE_TIMES:
         return "once in a process"
-    device = row.device.partition(":")[0]
+    device = device_kind(row.device)
     is_brief = row.seconds is not None and row.seconds < BRIEF_SECONDS
-    if device in _GPU_DEVICES:
+    if is_gpu(row.device):
         return "GPU, below 10 µs" if is_brief else "GPU, from 10 µs on"
     if device not in ("", "cpu", "threads"):
         return "other processes"

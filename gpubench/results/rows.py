@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.names import (
+    COMPARED_TIMES,
     BenchmarkName,
     Value,
     format_identity,
@@ -25,7 +26,7 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
-from gpubench.results.model import DETAILS, SECONDS, STATUSES, CaseName, Row, Status
+from gpubench.results.model import DETAILS, SECONDS, CaseName, Row
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
@@ -38,12 +39,10 @@ from gpubench.results.ratio import (
     verdicts,
 )
 from gpubench.results.records import CaseStory, RecordFile
+from gpubench.statuses import STATUSES, Status
 
 DEFAULT_BASELINE = "numpy"
 """Baseline where no record names one."""
-
-COMPARED_TIMES = ("kernel", "end_to_end", "cold")
-"""Times that a speedup is stated for; a transfer or a compilation has no counterpart."""
 
 LAUNCH_PARTS = ("block", "grid", "threads", "device")
 """Parts of an identity that say how a case runs, not what it computes."""

@@ -30,10 +30,11 @@ from gpubench.errors import DamagedTable, GpubenchError, ResultsError
 from gpubench.names import QUANTITIES
 from gpubench.record import UNCOMMITTED
 from gpubench.results.counts import schema_of_counts
-from gpubench.results.model import COLUMNS, DETAILS, STATUSES
+from gpubench.results.model import COLUMNS, DETAILS
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
+from gpubench.statuses import STATUSES
 
 FORMAT = 11
 """Raised when what is stored, or what is read from the files, changes."""

@@ -36,7 +36,6 @@ from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_pro
 from gpubench.results.model import (
     EVERY,
     NO_RENAMES,
-    STATUSES,
     CaseName,
     Commit,
     Described,
@@ -48,7 +47,6 @@ from gpubench.results.model import (
     Running,
     Setup,
     Snapshot,
-    Status,
 )
 from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit, unreadable_kinds
 from gpubench.results.ratio import MOST_DISTURBED, Times
@@ -56,6 +54,7 @@ from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import INTERRUPTED, rows_from
 from gpubench.results.running import running
 from gpubench.results.unfinished import RUNNING, UNFINISHED
+from gpubench.statuses import STATUSES, Status
 
 T = TypeVar("T")
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from gpubench.errors import GpubenchError
 from gpubench.suite.expressions import FUNCTION_NAMES, MAX_DEPTH, MAX_LENGTH
+from gpubench.suite.fills import FILLS
 from gpubench.suite.folder import MAX_BYTES
 from gpubench.suite.model import MAX_VALUES, RANGE_FORMS, Suite
 from gpubench.suite.reader import MAX_DEPTH as MAX_NESTING
 from gpubench.suite.types import (
     DEVICE_FACTS,
     DTYPES,
-    FILLS,
     RESERVED,
     RULE_NAMES,
     TARGET_FIELDS,

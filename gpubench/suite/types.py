@@ -31,6 +31,7 @@ from gpubench.suite.expressions import (
     Expression,
     ExpressionError,
 )
+from gpubench.suite.fills import FILLS
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -42,7 +43,6 @@ ORDERS = ("C", "F")
 TEXTS = ("text", "category")
 """Types of a table's column beside these: words, and words of which few are distinct."""
 COLUMN_DTYPES = (*(name for name in DTYPES if not name.startswith("complex")), *TEXTS)
-FILLS = ("normal", "uniform", "zeros", "ones", "arange")
 FILL_FORMS = (
     f"{', '.join(FILLS)}, a number, {{formula: ...}}, {{like: ARRAY}} or {{function: module:name}}"
 )

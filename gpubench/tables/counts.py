@@ -21,6 +21,7 @@ from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.report import text
 from gpubench.report.count_view import occupancy_words
 from gpubench.report.declared_view import declared_words
+from gpubench.statuses import FAILURES
 from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
@@ -169,7 +170,7 @@ def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
 def _case_rows(case: Case, outcome: Verified) -> Iterator[Sequence[str | Text]]:
     """Yield the case, and below it its kernels where one run launches several."""
     style = "green" if outcome.status == "right" else ""
-    style = "bold red" if outcome.status in verdicts.WRONG else style
+    style = "bold red" if outcome.status in FAILURES else style
     verdict = Text(text.status_label(outcome.status), style=style)
     head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
     counts = outcome.counts

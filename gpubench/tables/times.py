@@ -21,14 +21,13 @@ from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
 from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.tables.table import compiled_line, several, table
 
 Doubts = Mapping[KernelKey, KernelDoubts]
 NO_DOUBTS_AT_ALL: Doubts = {}
 
 COLOURS = {"faster": "green", "slower": "red"}
-SKIPPED = ("skipped", "verified")
-"""Statuses of cases that this machine does not measure, and that are right."""
 
 NO_REASON = "no reason is known"
 
@@ -66,11 +65,11 @@ def report(
         ]
         if cells:
             yield from _fitting(cells, width, kernel)
-        elif any(row.status not in SKIPPED for row in its_rows):
+        elif any(row.status not in UNMEASURED_STATUSES for row in its_rows):
             yield Text(kernel, "table.title")
         yield from (Text(f"  [{number}] {note}") for note, number in notes.items())
-        yield from _reasons(row for row in its_rows if row.status not in SKIPPED)
-    yield from _reasons(row for row in rows if row.status in SKIPPED)
+        yield from _reasons(row for row in its_rows if row.status not in UNMEASURED_STATUSES)
+    yield from _reasons(row for row in rows if row.status in UNMEASURED_STATUSES)
     compiled = (
         (f"{kernel_title(row.name.suite, row.name.kernel)} {row.name.implementation}", seconds)
         for row in rows
@@ -230,7 +229,7 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             name, implementation = row.name, row.name.implementation
             time = "" if name.time == "kernel" else text.time_label(name.time)
             case = ", ".join(filter(None, (name.case, time)))
-            if row.status in SKIPPED:
+            if row.status in UNMEASURED_STATUSES:
                 case = f"{kernel_title(name.suite, name.kernel)} {implementation} {case}".strip()
                 implementation = ""
             key: tuple[str, str, str] = (row.status, implementation, row.reason or NO_REASON)
@@ -245,7 +244,7 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             text.status_label(status), "bold red" if implementation else "bold"
         )
         yield line.append(f": {which}: {reason}")
-        if status not in SKIPPED:
+        if status not in UNMEASURED_STATUSES:
             name = first[key].name
             command = verify_command(name.suite, name.kernel, name.implementation, name.case)
             yield Text(f"    next: {command}")

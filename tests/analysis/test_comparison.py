@@ -32,8 +32,9 @@ from gpubench.analysis.comparison import (
 )
 from gpubench.analysis.scatter import MAX_SHARED, Limits, RunScatter
 from gpubench.names import Value
-from gpubench.results import STATUSES, CaseName, Ratio, Row, Setup, Status
+from gpubench.results import CaseName, Ratio, Row, Setup
 from gpubench.results.ratio import quotient
+from gpubench.statuses import STATUSES, Status
 
 
 class _Every(dict[CaseName, Limits]):

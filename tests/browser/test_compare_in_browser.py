@@ -17,19 +17,13 @@ from gpubench.analysis.comparison import Difference, compare_rows, known_scatter
 from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
 from gpubench.report import text
 from gpubench.report.compare import pair_address
-from gpubench.report.comparison_view import (
-    SIGNS,
-    SURE,
-    ComparisonView,
-    comparison_view,
-    markdown,
-    note_words,
-    side_words,
-)
+from gpubench.report.comparison_columns import SURE, look_of, note_words, side_words
+from gpubench.report.comparison_view import ComparisonView, comparison_view, markdown
 from gpubench.report.count_view import counts_markdown
 from gpubench.report.findings import case_words
 from gpubench.report.render import write_report
-from gpubench.results import STATUSES, Row, Snapshot, Table, open_table
+from gpubench.results import Row, Snapshot, Table, open_table
+from gpubench.statuses import STATUSES
 from gpubench.tables.comparisons import comparison_row
 
 pytestmark = pytest.mark.browser
@@ -149,7 +143,7 @@ def cells(row: Difference) -> list[str]:
     speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
     return [
         case_words(row.name),
-        " ".join(filter(None, [SIGNS.get(row.verdict), *change])),
+        " ".join(filter(None, [look_of(row.verdict).sign, *change])),
         _side(row.old),
         _side(row.new),
         " → ".join(speedups) if all(speedups) else "",

@@ -24,7 +24,8 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.errors import DamagedTable
-from gpubench.results import ABSENT, STATUSES, Table, open_table, reading, store, table_path
+from gpubench.results import ABSENT, Table, open_table, reading, store, table_path
+from gpubench.statuses import STATUSES
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 DAY = 86_400
