@@ -26,6 +26,7 @@ const gpubench = (() => {
   const cases = new Map();
   let index = null;
   let turn = 0;
+  let result = null; // the comparison that is shown, after the first
 
   const factorOf = (ratio) => Math.max(ratio.value, 1 / ratio.value);
   const factorText = (ratio) =>
@@ -136,7 +137,7 @@ const gpubench = (() => {
       oneThread: list.oneThread.has(place),
       limits: list.limits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
       ratioLimits: list.ratioLimits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
-      baseline: list.baselines[place],
+      baseline: data.baselines[place] ?? list.baselines[place],
     };
   };
 
@@ -590,7 +591,7 @@ const gpubench = (() => {
     }
     if (mine !== turn) return;
     const sides = [old, now].map(({ setup, commit, data }) => ({ setup, commit, data, list: cases.get(setup.key) }));
-    const result = compare(...sides);
+    result = compare(...sides);
     render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data), compareCounts(...sides));
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
   };
@@ -683,6 +684,9 @@ const gpubench = (() => {
   };
 
   return {
+    get result() {
+      return result;
+    },
     index(content) {
       index = content;
       start();

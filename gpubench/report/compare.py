@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import (
     BASELINE_MOVED,
@@ -375,7 +376,8 @@ def index_script(site: Site) -> str:
 def cases_script(history: History, site: Site) -> str:
     """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
 
-    A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
+    A baseline is an index into the labels, -1 without one, as at the newest commit with the case;
+    the script of a snapshot has those that were others.
     ``on_gpu`` are the indices of cases on a GPU, ``one_thread`` those that tell what a whole run
     shares. ``limits`` and ``ratio_limits`` are what ``RunScatter`` has of times and speedups,
     ``LEVELS`` numbers for each case, as 32-bit floats in base64.
@@ -447,6 +449,7 @@ def snapshots_script(
             "status": letters.tobytes().decode("ascii"),
             "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
             "numbers": pack_floats(numbers[:, :, column]),
+            "baselines": _changed_baselines(cases.baselines[:, column], history),
             "reasons": dict(
                 sorted(
                     (history.rows_of[name], DISTURBED if reason is None else reason)
@@ -465,6 +468,12 @@ def snapshots_script(
         }
     work = {number: _profile(counts) for number, counts in sorted(profiles.items())}
     return data_script(address, {"commits": contents, "work": work})
+
+
+def _changed_baselines(baselines: NDArray[np.int32], history: History) -> dict[int, int]:
+    """Return the baselines of a snapshot that are not those of ``cases_script``, by the case."""
+    changed = np.flatnonzero(baselines != history.newest.baselines).tolist()
+    return {place: int(baselines[place]) for place in changed}
 
 
 def _profile(counts: CaseCounts) -> dict[str, object]:
