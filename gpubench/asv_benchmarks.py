@@ -57,7 +57,7 @@ from gpubench.record import CaseRecord, CountsRecord, FinishedProcess, RoundsRec
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
-from gpubench.work.costs import COSTS, Cost
+from gpubench.work.costs import TRACKED_COSTS, Cost
 
 T = TypeVar("T")
 
@@ -143,7 +143,7 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
         tracked = TrackedBenchmark(group, provenance)
         attributes |= {
             f"track_{name}": _track_method(group, name, cost, counted, source, tracked)
-            for name, cost in COSTS.items()
+            for name, cost in TRACKED_COSTS.items()
         }
     return type(group.class_name, (), attributes)
 

@@ -40,7 +40,7 @@ from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.suite.loading import load_suites
 
-FOLDER = "gpubench"
+REPORT_FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
 
 KEEPING = ("run", "continuous", "find")
@@ -50,7 +50,7 @@ QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
 
 
-MAX_REASONS = 5
+MAX_UNTIMED_REASONS = 5
 """Reasons why cases have no time, at the end of a run; the report has all."""
 
 
@@ -182,10 +182,10 @@ def say_why_there_is_no_time() -> None:
             reason = (record.reason or "no reason is known").splitlines()[0]
             causes.setdefault((record.status, reason), []).append(record)
     frequent = sorted(causes.items(), key=lambda cause: -len(cause[1]))
-    for (status, reason), records in frequent[:MAX_REASONS]:
+    for (status, reason), records in frequent[:MAX_UNTIMED_REASONS]:
         cases = "1 case" if len(records) == 1 else f"{len(records)} cases"
         log.info(f"gpubench: {cases} {status}: {reason}{_next(records[0])}")
-    if (left := len(causes) - MAX_REASONS) > 0:
+    if (left := len(causes) - MAX_UNTIMED_REASONS) > 0:
         log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
     log.flush()
 
@@ -263,7 +263,7 @@ class ForkServer(runner.ForkServer):  # type: ignore[misc]
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]
     """asv finds subclasses of its ``OutputPublisher`` and calls them when its site is written."""
 
-    name = FOLDER
+    name = REPORT_FOLDER
     button_label = "gpubench report"
     description = "Speedups of implementations over their baseline"
     order = 1000
@@ -283,7 +283,7 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
             table, faults = project_table(Path(conf.results_dir), project, suites)
             for fault in faults:
                 log.warning(f"gpubench: {fault}")
-            folder = Path(conf.html_dir) / FOLDER
+            folder = Path(conf.html_dir) / REPORT_FOLDER
             index = write_report(table, folder, templates if templates.is_dir() else None)
         except GpubenchError as error:
             log.warning(f"gpubench: {error}")

@@ -16,6 +16,10 @@ from typing import Literal
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
 
+MAX_NUMBER = 2**128
+"""Largest magnitude of a number, and of a fraction's numerator and denominator: beyond every size
+and seed of NumPy (64 bits), and still a few words of memory."""
+
 CPU = "cpu"
 """The device of an ordinary function; an identity does not name it."""
 
@@ -74,7 +78,7 @@ object, the most bytes of a process, and any number."""
 LABELS = (*TIMES, *QUANTITIES)
 """Labels of everything that a benchmark gives, in the order in which they are shown."""
 
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """Names of suites, kernels and implementations: lower-case, no double underscore."""
 
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
@@ -143,7 +147,7 @@ def _split_class_name(class_name: str, time: str) -> BenchmarkName | None:
     parts = class_name.split("__")
     if len(parts) == 2:
         parts.insert(0, parts[0])
-    if len(parts) != 3 or not all(NAME.fullmatch(part) for part in parts):
+    if len(parts) != 3 or not all(NAME_PATTERN.fullmatch(part) for part in parts):
         return None
     suite, kernel, implementation = parts
     return BenchmarkName(suite, kernel, implementation, time)

@@ -37,7 +37,7 @@ Process = Literal["fresh", "cached", "warm"]
 """What a process has to pay: its start and all compilation; its start, with what was compiled kept
 on disk; nothing."""
 
-STEPS = 24
+PLACES_A_DECADE = 24
 """Places at which ways are compared for each factor of ten: one that is the fastest for less than
 10 % of a size is not worth a sentence."""
 
@@ -277,7 +277,7 @@ def find_stretches(
     totals: Callable[[float], Sequence[Total | None]], first: float, last: float
 ) -> tuple[Stretch, ...]:
     """Return where which way is clearly the fastest; nothing where it is the same everywhere."""
-    steps = max(math.ceil(STEPS * math.log10(last / first)), 1)
+    steps = max(math.ceil(PLACES_A_DECADE * math.log10(last / first)), 1)
     found: list[Stretch] = []
     for step in range(steps + 1):
         place = float(math.floor(first * (last / first) ** (step / steps) + 0.5))

@@ -51,6 +51,9 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
 
+CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
+"""Verdicts that a time has changed: of these it is said what they rest on."""
+
 Basis = Literal["times", "pairs", "speedups", "in turn"]
 """What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
 speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of
@@ -111,7 +114,7 @@ GPU_FACTS: Mapping[str, str] = {"gpu": "GPU", "sm_count": "multiprocessors", "dr
 DRIVER = "driver"
 """The one fact of a GPU that is software: a processor as baseline does not depend on it."""
 
-IN_TURN = "by its speedup: both times it was measured in turn with its baseline"
+PAIRED_NOTE = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
 NO_INTERVAL = "too few samples for an interval"
 DISTURBED = "other work on the machine disturbed it"
@@ -387,7 +390,7 @@ def compare_rows(
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
         elif name in verdicts:
             verdict = verdicts[name]
-            note = IN_TURN if basis == "pairs" and verdict in DIFFERING else ""
+            note = PAIRED_NOTE if basis == "pairs" and verdict in DIFFERING else ""
         else:
             disturbed = old_row.is_disturbed or new_row.is_disturbed
             verdict, note = "unclear", DISTURBED if disturbed else NO_INTERVAL

@@ -46,7 +46,7 @@ from gpubench.names import (
 from gpubench.results import Row
 
 Kind = Literal["measured", "predicted", "extrapolated"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ESTIMATE_KINDS: tuple[Kind, ...] = get_args(Kind)
 """What an estimate rests on: that very size; sizes on both sides; sizes on one side. The worst
 comes last."""
 
@@ -98,7 +98,7 @@ class Estimate:
 
 def get_worst(kinds: Iterable[Kind]) -> Kind:
     """Return what a sum of estimates rests on."""
-    return max(kinds, key=KINDS.index)
+    return max(kinds, key=ESTIMATE_KINDS.index)
 
 
 def estimate_within(seconds: float, factor: float, kind: Kind) -> Estimate:

@@ -29,7 +29,7 @@ from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError
 from gpubench.environment import environment
 from gpubench.layouts import array_in
 
-ONE_THREAD = dict.fromkeys(
+ONE_THREAD_VARIABLES = dict.fromkeys(
     (
         *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
         *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
@@ -114,7 +114,7 @@ def starting_workers() -> Iterator[None]:
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
-        with environment(ONE_THREAD), one_blas_thread():
+        with environment(ONE_THREAD_VARIABLES), one_blas_thread():
             yield
     finally:
         sys.modules["__main__"] = main

@@ -80,7 +80,7 @@ class Launch:
         return math.prod(self.grid)
 
 
-ONE_THREAD = Launch(block=(1, 1, 1), grid=(1, 1, 1))
+ONE_THREAD_LAUNCH = Launch(block=(1, 1, 1), grid=(1, 1, 1))
 """What a launcher is given where the suite gives no launch."""
 
 

@@ -12,13 +12,13 @@ from gpubench.backends.protocol import Backend, Description
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.names import CPU
 
-GROUP = "gpubench.backends"
+BACKENDS_GROUP = "gpubench.backends"
 
 
 @cache
 def _declared() -> EntryPoints:
     # Each time, all distributions of the environment are read: 3 to 13 ms.
-    return entry_points(group=GROUP)
+    return entry_points(group=BACKENDS_GROUP)
 
 
 def names() -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def get(name: str) -> Backend:
             raise BackendError(f"unknown backend {name!r}{hint}")
         raise BackendError(
             f"unknown backend {name!r}; installed: {', '.join(names()) or 'none'}. "
-            f"Another package can add one through the entry point group {GROUP!r}"
+            f"Another package can add one through the entry point group {BACKENDS_GROUP!r}"
         )
     if len(entries) > 1:
         places = ", ".join(f"{_distribution(entry)} ({entry.value})" for entry in entries)

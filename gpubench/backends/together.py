@@ -32,7 +32,7 @@ from gpubench.backends.protocol import (
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.names import Value, is_gpu
 
-ROUNDS = 2
+PORTION_ROUNDS = 2
 """Times that portions are made as large as parts are fast. How fast one is depends on its portion,
 for a launch costs the same for any: where that is up to two thirds of a part's time, and speeds are
 up to ten apart, parts end within 2 % of each other after two rounds, and 25 % after one."""
@@ -274,7 +274,7 @@ class TogetherSession(HostSession):
     def _balanced(self, length: int, arrays: Mapping[str, Divided]) -> tuple[int, ...]:
         """Portions in proportion to the speeds of the parts; even where there are no times."""
         lengths = lengths_of(length, [1.0] * len(self._runners))
-        for _ in range(0 if self.simulated else ROUNDS):
+        for _ in range(0 if self.simulated else PORTION_ROUNDS):
             pieces = self._pieces(lengths, arrays)  # of copies; each is timed alone
             speeds = {one.runner: one.length / one.runner.do(one.seconds) for one in pieces}
             lengths = lengths_of(length, [speeds.get(runner, 0.0) for runner in self._runners])

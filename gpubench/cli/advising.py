@@ -31,8 +31,8 @@ from gpubench.report.exports import plain
 from gpubench.report.site import Site, kernel_label, setup_label
 from gpubench.report.work import bounds_at_sizes
 from gpubench.results import History, Row
-from gpubench.suite.folder import MAX_BYTES
-from gpubench.tables.advice import MAX_REASONS, advice_lines, measured_lines
+from gpubench.suite.folder import MAX_SUITE_BYTES
+from gpubench.tables.advice import MAX_NAMED_WAYS, advice_lines, measured_lines
 
 Key = tuple[str, str]
 """Suite and kernel."""
@@ -108,7 +108,7 @@ def read_prices(path: Path | None) -> Prices:
         return Prices({})
     form = "currency: EUR, per_hour: {cpu: 0.10, 'cuda:0': 2.50}"
     try:
-        prices = msgspec.convert(yaml.safe_load(read_regular(path, MAX_BYTES)), Prices)
+        prices = msgspec.convert(yaml.safe_load(read_regular(path, MAX_SUITE_BYTES)), Prices)
     except (OSError, TooLarge, yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
         what = str(error).partition("\n")[0]
         raise GpubenchError(f"{path} holds no prices: {what}\nwrite {form}") from error
@@ -297,8 +297,8 @@ def raise_no_ranking(question: Question, answers: Sequence[Answer]) -> None:
         sizes = text.sizes(one.ask.sizes)
         lines.append(f"{prefix}no ranking of {one.label} at {sizes}")
         unranked = [each for advice in one.advices for each in advice.unranked]
-        lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_REASONS]]
-        lines += [f"and {len(unranked) - MAX_REASONS} more"] * (len(unranked) > MAX_REASONS)
+        lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_NAMED_WAYS]]
+        lines += [f"and {len(unranked) - MAX_NAMED_WAYS} more"] * (len(unranked) > MAX_NAMED_WAYS)
         values = [row.sizes for row in one.known.rows]
         for name in one.ask.sizes:
             its = [sizes[name] for sizes in values if name in sizes]

@@ -52,7 +52,7 @@ WITHOUT_SOURCES = {
 }
 """Names of folders that other programs fill, and that no code is imported from."""
 
-MAX_FILES = 50_000
+MAX_PROJECT_FILES = 50_000
 """Of a project. What has more, a home folder for instance, is not looked through: it gets a new
 folder each time."""
 
@@ -196,7 +196,7 @@ def _stamp(folders: Iterable[Path], installed: str, left_out: set[str]) -> str |
             fields = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
             value.update(f"{path}\0{fields}\0".encode(errors="surrogateescape"))
             most_recent, count = max(most_recent, status.st_mtime), count + 1
-            if count > MAX_FILES:
+            if count > MAX_PROJECT_FILES:
                 return None
     return value.hexdigest() if most_recent < time.time() - TOUCHED_SECONDS else None
 
@@ -227,8 +227,8 @@ def _digest(folders: Iterable[Path], installed: str) -> str | None:
     value = hashlib.blake2b(installed.encode(), digest_size=12)
     for folder in folders:
         value.update(f"{folder}\0".encode(errors="surrogateescape"))
-        files = list(islice(files_of_project(folder), MAX_FILES + 1))
-        if len(files) > MAX_FILES:
+        files = list(islice(files_of_project(folder), MAX_PROJECT_FILES + 1))
+        if len(files) > MAX_PROJECT_FILES:
             return None
         for path in sorted(files):
             value.update(f"{path.relative_to(folder)}\0".encode(errors="surrogateescape"))

@@ -101,7 +101,7 @@ def start_seconds(case: Case) -> float:
         return time.perf_counter() - start
 
 
-SECONDS = {"compile": compile_seconds, "start": start_seconds}
+MEASURED_SECONDS = {"compile": compile_seconds, "start": start_seconds}
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def main() -> None:
         # A value may be in no suite, if a person asked for it.
         asked = declare(of_kernel, chain.from_iterable(map(cases_of, of_kernel)), values)
         named = next(one for one in asked if one.class_name == benchmark)
-        answer = {"seconds": SECONDS[label](case_named(named, identity))}
+        answer = {"seconds": MEASURED_SECONDS[label](case_named(named, identity))}
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

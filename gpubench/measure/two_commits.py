@@ -41,7 +41,7 @@ ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
 """Attributes of asv that hold for every process. Five samples, each in a round of its own: what
 differs between processes, 1 to 10 %, is more than what more samples of one would settle."""
 
-FOLDERS = ("in-turn-1", "in-turn-2")
+ENVIRONMENT_FOLDERS = ("in-turn-1", "in-turn-2")
 """Of environments, in asv's ``env_dir``: before and after."""
 
 TAIL_LINES = 12
@@ -228,7 +228,7 @@ def two_commits(
                 raise GpubenchError(f"asv cannot use the repository: {_words(error)}") from error
             started = f"{os.getpid()}-{time.time():.0f}"
             wanted = sorted({job.case.benchmark(job.time).asv_name for job in work})
-            for label, folder in zip(labels, FOLDERS, strict=True):
+            for label, folder in zip(labels, ENVIRONMENT_FOLDERS, strict=True):
                 try:
                     commit = repository.get_hash_from_name(label)
                 except NoSuchNameError as error:

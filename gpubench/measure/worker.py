@@ -22,7 +22,7 @@ from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
 
-START_UP = 60.0
+MAX_PROCESS_START_SECONDS = 60.0
 """Seconds that a process may take to start, before the first item's own limit begins: imports take
 ten on a busy machine."""
 
@@ -96,8 +96,10 @@ class Worker:
         """
         with suppress(OSError, EOFError):
             if not self._is_ready:
-                if not self._connection.poll(START_UP):
-                    raise Unanswered(f"no process started within {START_UP:g} s", "killed")
+                if not self._connection.poll(MAX_PROCESS_START_SECONDS):
+                    raise Unanswered(
+                        f"no process started within {MAX_PROCESS_START_SECONDS:g} s", "killed"
+                    )
                 self._connection.recv()
                 self._is_ready = True
             self._connection.send(item)

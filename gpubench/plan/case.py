@@ -18,7 +18,7 @@ from gpubench.layouts import Order
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape, is_gpu
 from gpubench.plan.group import Group
 from gpubench.suite import tree
-from gpubench.suite.elementwise import PIECE, elements, why_not_held
+from gpubench.suite.elementwise import PIECE_ELEMENTS, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
     Fill,
@@ -35,9 +35,9 @@ from gpubench.suite.model import (
 )
 from gpubench.suite.types import INDICES, ORDERS, TEXTS, Extent
 
-MAX_BYTES = 2**47
+MAX_ARRAY_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""
-FEW = 256
+TRIED_ELEMENTS = 256
 """Elements of an array that are computed to see that its formula has values: some microseconds for
 each case of a plan. What fails only later fails when the case is prepared."""
 
@@ -241,7 +241,7 @@ class Case:
             dtype = self._dtype(array.dtype, (*path, "dtype"))
             order = self._order(array.order, (*path, "order"))
             specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path, order)
-            if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
+            if (nbytes := spec.size * dtype.itemsize) > MAX_ARRAY_BYTES:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
                 raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
         return specs
@@ -294,7 +294,7 @@ class Case:
         for spec in (*self.array_specs.values(), *columns):
             fill, path = spec.fill, (*spec.path, "fill")
             if isinstance(fill, FormulaFill):
-                next(self._elements(spec, FEW), None)
+                next(self._elements(spec, TRIED_ELEMENTS), None)
             elif isinstance(fill, int | float) and (problem := why_not_held(fill, spec.dtype)):
                 raise self.error(path, fill, problem)
             elif isinstance(fill, LikeFill):
@@ -303,7 +303,7 @@ class Case:
                     problem = f"has {other.size:,} elements, and this array {spec.size:,}"
                     raise self.error((*path, "like"), fill.like, problem)
 
-    def _elements(self, spec: ArraySpec, piece: int = PIECE) -> Iterator[tuple[int, Any]]:
+    def _elements(self, spec: ArraySpec, piece: int = PIECE_ELEMENTS) -> Iterator[tuple[int, Any]]:
         assert isinstance(spec.fill, FormulaFill), spec.path
         formula, indices = spec.fill.formula, spec.fill.indices or INDICES[: len(spec.shape)]
         scope = self._scope(formula.names, self.values)

@@ -29,8 +29,8 @@ from gpubench.analysis.advice_checks import (
 from gpubench.analysis.estimates import (
     AND,
     BEND_BEYOND,
+    ESTIMATE_KINDS,
     GAP_WORDS,
-    KINDS,
     MAX_FACTOR,
     ONCE,
     Conditions,
@@ -44,7 +44,7 @@ from gpubench.analysis.roofline import STREAMS, memory_ceiling
 from gpubench.names import CURVE_TIMES, BenchmarkName, is_gpu
 from gpubench.report import text
 from gpubench.report.compare import setup_key
-from gpubench.report.data_scripts import FOLDER
+from gpubench.report.data_scripts import SCRIPTS_FOLDER
 from gpubench.report.findings import disturbed_states
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
 from gpubench.results import History, Row
@@ -97,14 +97,14 @@ def build(history: History, site: Site) -> AdvisePage:
         details=f"Measured on {setup_label(history.setup)}. {verified}",
         kernels=kernels,
         rules={
-            "kinds": KINDS,
+            "kinds": ESTIMATE_KINDS,
             "kind_words": KIND_WORDS,
             "gap_words": GAP_WORDS,
             "curves": CURVE_TIMES,
             "once": ONCE,
             "max_factor": MAX_FACTOR,
             "bend_beyond": BEND_BEYOND,
-            "steps": advice.STEPS,
+            "steps": advice.PLACES_A_DECADE,
             "max_calls": advice.MAX_CALLS,
             "wide": advice.WIDE,
             "memory": advice.MEMORY,
@@ -125,7 +125,7 @@ def stamp(history: History, site: Site) -> str:
 
 def scripts(history: History, site: Site) -> dict[str, KernelKey]:
     """Kernels with something to choose from, by the address of what the page calculates from."""
-    start = f"{FOLDER}/advice-{setup_key(history.setup)}-"
+    start = f"{SCRIPTS_FOLDER}/advice-{setup_key(history.setup)}-"
     timed = site.timed(history)
     return {
         start + site.address(None, key).removeprefix("kernel-").removesuffix(".html") + ".js": key

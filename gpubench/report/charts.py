@@ -26,7 +26,7 @@ from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 from gpubench.statuses import STATUSES, Status
 
-MOST_ROWS = 10
+MAX_TABLE_COMMITS = 10
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script
 that the chart is drawn from: a thousand make a page that opens slowly."""
 
@@ -182,7 +182,7 @@ def history_chart(
     statuses = history.statuses[[history.rows_of[name] for name in names]]
     places = np.flatnonzero((statuses != ABSENT).any(axis=0))
     commits = tuple(labels[place] for place in places.tolist())
-    listed = tuple(range(len(places)))[: -MOST_ROWS - 1 : -1]
+    listed = tuple(range(len(places)))[: -MAX_TABLE_COMMITS - 1 : -1]
     series = []
     for name in names:
         row, unit = history.rows_of[name], units.get(name, SECONDS)
@@ -267,7 +267,7 @@ def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeC
         if row.speedup and row.name.time == "kernel":
             groups[row.parameters][row.name.implementation].append(row)
     for parameters, group in sorted(groups.items()):
-        axis = f" {text.TIMES} ".join(next(iter(group.values()))[0].sizes)
+        axis = f" {text.TIMES_SIGN} ".join(next(iter(group.values()))[0].sizes)
         series = []
         for name in sorted(group, key=lambda name: ranks[name]):
             points = sorted(fastest_variants(group[name]).values(), key=lambda row: row.size)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import (
     BASELINE_MOVED,
+    CHANGED,
     CHANGED_RATE,
     COMPARISON_VERDICTS,
     CORE_FACTS,
@@ -26,13 +27,13 @@ from gpubench.analysis.comparison import (
     DISTURBED,
     DRIVER,
     GPU_FACTS,
-    IN_TURN,
     MAX_CHANCE,
     NO_INTERVAL,
     NO_SPEEDUP,
     OTHER_BASELINE,
     OTHER_DEVICE,
     OTHER_THREADS,
+    PAIRED_NOTE,
     REPLACED,
     RESTS_ON,
     SAME,
@@ -69,29 +70,28 @@ from gpubench.names import GPU_DEVICES, Value
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.report import count_view, text
 from gpubench.report.comparison_columns import (
-    CHANGED,
-    LOOKS,
     MARKDOWN_COLUMNS,
     MARKDOWN_HEAD,
     OTHER_VERSION,
     PAGE_COLUMNS,
     SURE,
+    VERDICT_LOOKS,
 )
 from gpubench.report.comparison_view import (
+    COMPARISON_RULE,
     MARKER,
     MOST_IN_MARKDOWN,
-    RULE,
     SETUP_LABELS,
     SETUPS,
     SHARED,
-    UNCOMMITTED,
+    UNCOMMITTED_NOTE,
     ComparisonView,
     comparison_view,
     markdown,
     paths_in_words,
 )
 from gpubench.report.count_view import CountsView, counts_markdown, counts_view
-from gpubench.report.data_scripts import FOLDER, data_script, pack_floats
+from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
@@ -100,16 +100,16 @@ from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
 from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status
 
-MOST_ROWS = 200
+MAX_COMPARED_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
 
 MOST_SETUPS = 12
 """Machines and environments that a page sets against its own without being asked; of each of these
 comparisons it has as many rows as a long list shows at first (``FIRST``)."""
 
-INDEX = f"{FOLDER}/index.js"
+INDEX = f"{SCRIPTS_FOLDER}/index.js"
 
-TOGETHER = 2**16
+MAX_SCRIPT_CELLS = 2**16
 """Cases times snapshots in one script, in some ten bytes each, and in twenty times as many while
 it is made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the
 last script made again. Half as many took a report of 10,000 cases 4 % more time."""
@@ -120,7 +120,7 @@ LETTERS: Mapping[Status, str] = {status.name: status.letter for status in DECLAR
 LEFT_OUT = "v"
 """The same for a case of another version of its benchmark."""
 
-_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
+_STATUS_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
 """By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
 
 _PAIRED = np.frombuffer(b"-p", np.uint8)
@@ -192,7 +192,7 @@ def build(history: History, site: Site) -> ComparePage:
         title="Compare",
         navigation=site.navigation(setup, page="compare"),
         verdict=_verdict(newest),
-        rule=RULE,
+        rule=COMPARISON_RULE,
         newest=newest,
         others=others,
         choosable=sum(len(one.snapshots) for one in site.measured.values()) > 1,
@@ -253,11 +253,11 @@ def newest_in_markdown(history: History, site: Site) -> str:
 
 def _newest(history: History, site: Site) -> ShownComparison:
     old, new = history.snapshots[-2:]
-    view, counted = _compared(old, new, site, MOST_ROWS), _counted(old, new, site)
+    view, counted = _compared(old, new, site, MAX_COMPARED_ROWS), _counted(old, new, site)
     return ShownComparison(
         "",
         view,
-        counts_view(counted, MOST_ROWS),
+        counts_view(counted, MAX_COMPARED_ROWS),
         pair_address(old, new),
         markdown(view) + counts_markdown(counted),
     )
@@ -302,7 +302,7 @@ def index_script(site: Site) -> str:
     rules = {
         "same": SAME,
         "baseline_moved": BASELINE_MOVED,
-        "in_turn": IN_TURN,
+        "in_turn": PAIRED_NOTE,
         "levels": LEVELS,
         "changed_rate": CHANGED_RATE,
         "sure_rate": SURE_RATE,
@@ -319,7 +319,7 @@ def index_script(site: Site) -> str:
         "changed": CHANGED,
         "verdicts": COMPARISON_VERDICTS,
         "differing": DIFFERING,
-        "looks": LOOKS,
+        "looks": VERDICT_LOOKS,
         "columns": [(column.name, column.page, column.is_number) for column in PAGE_COLUMNS],
         "markdown_columns": [
             (column.name, column.has_foreign_words) for column in MARKDOWN_COLUMNS
@@ -335,7 +335,7 @@ def index_script(site: Site) -> str:
         "other_baseline": OTHER_BASELINE,
         "other_device": OTHER_DEVICE,
         "other_threads": OTHER_THREADS,
-        "uncommitted": UNCOMMITTED,
+        "uncommitted": UNCOMMITTED_NOTE,
         "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
         "no_interval": NO_INTERVAL,
         "replaced": REPLACED,
@@ -348,7 +348,7 @@ def index_script(site: Site) -> str:
             "looks": count_view.COUNT_LOOKS,
             "totals": [(cost.name, cost.words) for cost in COSTS if cost not in RESOURCES],
             "resources": [(cost.name, cost.words) for cost in RESOURCES],
-            "most": MOST_ROWS,
+            "most": MAX_COMPARED_ROWS,
             "verified": LETTERS["verified"],
             "lost": NOT_COUNTED,
             "order_dependent": ORDER_DEPENDENT,
@@ -414,7 +414,7 @@ def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
 
 
 def _in_script(history: History) -> int:
-    return max(TOGETHER // max(len(history.names), 1), 1)
+    return max(MAX_SCRIPT_CELLS // max(len(history.names), 1), 1)
 
 
 def snapshots_script(
@@ -440,7 +440,7 @@ def snapshots_script(
     statuses = np.where(is_time[:, np.newaxis], cases.statuses, ABSENT)
     contents = {}
     for column, snapshot in enumerate(snapshots):
-        letters = _LETTERS[statuses[:, column]]
+        letters = _STATUS_LETTERS[statuses[:, column]]
         if snapshot.superseded:
             for row in np.flatnonzero(cases.statuses[:, column] == ABSENT).tolist():
                 if history.names[row].benchmark.asv_name in snapshot.superseded:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.analysis.comparison import ComparisonVerdict, Difference
+from gpubench.analysis.comparison import CHANGED, ComparisonVerdict, Difference
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.results import Ratio, Row
@@ -20,9 +20,6 @@ SURE = ", sure"
 
 OTHER_VERSION = "another version"
 """Instead of a time, where a side measured another version of the benchmark."""
-
-CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
-"""Verdicts of which it is said what they rest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ BROKEN = Look("!", "red", "broken")
 BETTER = Look("▲", "cyan", "better")
 NO_LOOK = Look()
 
-LOOKS: Mapping[ComparisonVerdict, Look] = {
+VERDICT_LOOKS: Mapping[ComparisonVerdict, Look] = {
     "slower": WORSE,
     "failed": BROKEN,
     "faster": BETTER,
@@ -52,7 +49,7 @@ LOOKS: Mapping[ComparisonVerdict, Look] = {
 
 
 def look_of(verdict: ComparisonVerdict) -> Look:
-    return LOOKS.get(verdict, NO_LOOK)
+    return VERDICT_LOOKS.get(verdict, NO_LOOK)
 
 
 def verdict_words(row: Difference) -> str:
@@ -62,7 +59,7 @@ def verdict_words(row: Difference) -> str:
 
 def terminal_verdict(row: Difference) -> str:
     """Return the verdict in a column, where those without a sign stand below those with one."""
-    return verdict_words(row) if row.verdict in LOOKS else f"  {row.verdict}"
+    return verdict_words(row) if row.verdict in VERDICT_LOOKS else f"  {row.verdict}"
 
 
 def factor_words(row: Difference) -> str:
@@ -144,7 +141,7 @@ class Column:
     """What JSON has of it, by key."""
 
 
-COLUMNS: tuple[Column, ...] = (
+COMPARISON_COLUMNS: tuple[Column, ...] = (
     Column(
         "verdict",
         verdict_words,
@@ -232,9 +229,9 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 
-TERMINAL_COLUMNS = tuple(column for column in COLUMNS if column.terminal is not None)
-MARKDOWN_COLUMNS = tuple(column for column in COLUMNS if column.markdown is not None)
-PAGE_COLUMNS = tuple(column for column in COLUMNS if column.page is not None)
+TERMINAL_COLUMNS = tuple(column for column in COMPARISON_COLUMNS if column.terminal is not None)
+MARKDOWN_COLUMNS = tuple(column for column in COMPARISON_COLUMNS if column.markdown is not None)
+PAGE_COLUMNS = tuple(column for column in COMPARISON_COLUMNS if column.page is not None)
 
 MARKDOWN_HEAD = (
     "".join(f"| {column.markdown} " if column.markdown else "| " for column in MARKDOWN_COLUMNS)
@@ -246,4 +243,6 @@ MARKDOWN_HEAD = (
 
 def values_of(row: Difference) -> dict[str, Any]:
     """Return a case of a comparison as JSON has it, before dates and numbers are made plain."""
-    return {key: value(row) for column in COLUMNS for key, value in column.values.items()}
+    return {
+        key: value(row) for column in COMPARISON_COLUMNS for key, value in column.values.items()
+    }

@@ -26,15 +26,15 @@ from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import CommitLabel, snapshot_label
 from gpubench.results import Ratio, Snapshot
 
-RULE = (
+COMPARISON_RULE = (
     "An implementation's own time is compared, old over new. Faster and slower: its interval "
-    f"excludes 1{text.TIMES}, and it differs by more than unchanged times of its kind and of its "
-    "own do between runs on this machine. That is corrected for the number of cases (Benjamini and "
-    f"Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, and "
-    f"of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or environment "
-    "differ, speedups are compared; a case without one on both sides is not judged. A verdict "
-    "rests on the same run where speedups are compared, each against a baseline of its run, and "
-    "else between runs. Same: else, where the whole interval is within "
+    f"excludes 1{text.TIMES_SIGN}, and it differs by more than unchanged times of its kind and of "
+    "its own do between runs on this machine. That is corrected for the number of cases (Benjamini "
+    f"and Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, "
+    f"and of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or "
+    "environment differ, speedups are compared; a case without one on both sides is not judged. A "
+    "verdict rests on the same run where speedups are compared, each against a baseline of its "
+    "run, and else between runs. Same: else, where the whole interval is within "
     f"{100 * (SAME - 1):.0f} %. Unclear: neither, or other work disturbed it; more runs on a quiet "
     "machine tell more."
 )
@@ -58,7 +58,7 @@ SETUPS = {
 SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_FACTS, **GPU_FACTS}
 """What can differ between setups, in the order in which it is stated."""
 
-UNCOMMITTED = "{side} was measured with uncommitted changes in {paths}"
+UNCOMMITTED_NOTE = "{side} was measured with uncommitted changes in {paths}"
 
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
@@ -220,7 +220,7 @@ def factor_in_words(factor: float) -> str:
     """Say what a least factor of changes means; empty for 1."""
     if factor == 1:
         return ""
-    return f"Only ratios beyond {factor:.4g}{text.TIMES} count as slower or faster (--factor)."
+    return f"Only ratios beyond {factor:.4g}{text.TIMES_SIGN} count as slower or faster (--factor)."
 
 
 def paths_in_words(snapshot: Snapshot) -> str:
@@ -235,7 +235,7 @@ def _uncommitted(old: Snapshot, new: Snapshot) -> tuple[str, ...]:
     if sides[0] == sides[1]:
         sides = [f"{sides[0]} before", f"{sides[1]} after"]
     return tuple(
-        UNCOMMITTED.format(side=side, paths=paths_in_words(snapshot))
+        UNCOMMITTED_NOTE.format(side=side, paths=paths_in_words(snapshot))
         for side, snapshot in zip(sides, (old, new), strict=True)
         if snapshot.uncommitted
     )
@@ -278,7 +278,7 @@ def markdown(view: ComparisonView) -> str:
     lines += [""] if view.facts else []
     is_all_in_turn = bool(view.method) and all(row.basis in (None, "in turn") for row in view.rows)
     parts = (
-        "" if is_all_in_turn else RULE,
+        "" if is_all_in_turn else COMPARISON_RULE,
         view.method,
         escaped(view.scatter),
         factor_in_words(view.factor),

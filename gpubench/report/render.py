@@ -92,15 +92,15 @@ SOURCES = "gpubench-sources"
 MARK_WITHIN = 1024
 """Bytes at the beginning of a page or a script in which its mark stands."""
 
-PARTS = ".gpubench-new-"
+NEW_FOLDER_PREFIX = ".gpubench-new-"
 """Beginning of the name of the folder in which a report makes its files."""
 
 
-MUCH = 2**18
+PARALLEL_RENDER_TIMES = 2**18
 """Times, cases by commits, of setups with something to make from which several processes do that.
 Pages of so many take a second or two, and a process is there after half a second."""
 
-PROCESSES = 2
+MAX_PAGE_PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
 
 
@@ -133,7 +133,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     folders = filter(None, (packaged_templates(), overrides))
     templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
     made_by = f"{code_stamp()}{_stamp(templates)}{table.selection}"
-    scripts = output_dir / data_scripts.FOLDER
+    scripts = output_dir / data_scripts.SCRIPTS_FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
     addresses: set[str] = set()
@@ -146,21 +146,25 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         if outdated:
             parts.append((place, outdated))
             times += len(history.names) * len(history.snapshots) if history else 0
-    processes = min(processors(), PROCESSES) if times >= MUCH and table.is_kept else 1
+    processes = (
+        min(processors(), MAX_PAGE_PROCESSES)
+        if times >= PARALLEL_RENDER_TIMES and table.is_kept
+        else 1
+    )
     is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         # All is made before a page is replaced, since any of them may fail; on disk, since they
         # are many.
         with _folder_of_parts(output_dir) as folder:
-            (folder / data_scripts.FOLDER).mkdir()
+            (folder / data_scripts.SCRIPTS_FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             for _ in in_processes(make, parts, processes):
                 pass
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
-            for path in chain(folder.glob("*.*"), (folder / data_scripts.FOLDER).iterdir()):
+            for path in chain(folder.glob("*.*"), (folder / data_scripts.SCRIPTS_FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
@@ -265,7 +269,7 @@ def _series_script(history: History, key: KernelKey, site: Site) -> str:
 
 def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
     """Scripts of all commits of a machine and environment, from which a reader chooses two."""
-    start = f"{data_scripts.FOLDER}/{compare.setup_key(history.setup.place)}"
+    start = f"{data_scripts.SCRIPTS_FOLDER}/{compare.setup_key(history.setup.place)}"
     yield ReportFile(
         f"{start}.js",
         compare.cases_stamp(history, site),
@@ -487,10 +491,10 @@ def _folder_of_parts(output_dir: Path) -> Iterator[Path]:
     killed reports have left are removed."""
     with ExitStack() as held:
         with locked(output_dir):
-            for left in output_dir.glob(f"{PARTS}*"):
+            for left in output_dir.glob(f"{NEW_FOLDER_PREFIX}*"):
                 with suppress(OSError), locked(left, wait=False):  # a report is at work in it
                     shutil.rmtree(left)
-            name = held.enter_context(TemporaryDirectory(prefix=PARTS, dir=output_dir))
+            name = held.enter_context(TemporaryDirectory(prefix=NEW_FOLDER_PREFIX, dir=output_dir))
             held.enter_context(locked(Path(name)))
         yield Path(name)
 

@@ -86,7 +86,7 @@ PROFILE = {
 }
 """SQL types of a profile as ``profile_text`` writes it."""
 
-LINES = [
+LINES_SQL_TYPE = [
     {"kernel": "VARCHAR", "file": "VARCHAR", "line": "BIGINT", "counts": "MAP(VARCHAR, BIGINT)"}
 ]
 """SQL types of lines as ``lines_text`` writes them."""
@@ -191,7 +191,7 @@ def schema_of_counts(of_case: Columns) -> str:
             f"""(
                 select id, l.kernel, l.file, l.line, unnest(map_entries(l.counts)) as counted
                 from (
-                    select id, unnest(from_json(content, '{json.dumps(LINES)}')) as l
+                    select id, unnest(from_json(content, '{json.dumps(LINES_SQL_TYPE)}')) as l
                     from count_line_sets
                 )
             ) p on p.id = k.lines""",

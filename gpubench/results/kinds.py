@@ -30,7 +30,7 @@ Kind = Literal[
     "once in a process",
 ]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+CASE_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 BRIEF_SECONDS = 1e-5
 """Waking threads, or launching, takes 1 to 5 µs: below, it is a good part of a time."""
@@ -64,7 +64,7 @@ def kind_of(row: Row) -> Kind:
         amount = "below 10 µs"
     elif row.bytes is not None:
         amount = next((words for most, words in STEPS_BYTES if row.bytes <= most), "over memory")
-    return next(kind for kind in KINDS if kind == f"{threads}, {amount}")
+    return next(kind for kind in CASE_KINDS if kind == f"{threads}, {amount}")
 
 
 def uses_threads(row: Row) -> bool:

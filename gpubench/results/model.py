@@ -272,14 +272,14 @@ class Row:
         return self.disturbed is not None and self.disturbed > MOST_DISTURBED
 
 
-COLUMNS: dict[str, tuple[Any, ...]] = {
+ROW_COLUMNS: dict[str, tuple[Any, ...]] = {
     name: hint.__metadata__
     for name, hint in get_type_hints(Row, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
 """Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of a detail."""
 
-DETAILS = {name: text[1] for name, text in COLUMNS.items() if len(text) == 2}
+DETAILS = {name: text[1] for name, text in ROW_COLUMNS.items() if len(text) == 2}
 """SQL types of those that are details."""
 
 

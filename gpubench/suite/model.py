@@ -100,7 +100,7 @@ RANGE_FORMS = ("values", "pow2", "geometric", "linear")
 """The ways to write the values of an axis."""
 MAX_DIMENSIONS = 64
 """Most dimensions of an array, NumPy's own bound (``NPY_MAXDIMS`` from NumPy 2 on)."""
-MAX_VALUES = 10_000
+MAX_AXIS_VALUES = 10_000
 """Most values of one axis: more than anybody measures, and made in no time."""
 
 
@@ -143,8 +143,8 @@ class Range(Model):
                 raise problem(f"found the {kind} {step}; allowed: {least} or more", (given[0],))
         # `linear` is counted before it is made: it may have 2**128 values
         count = (last - first) // step + 1 if self.linear else len(self.expand())
-        if count > MAX_VALUES:
-            message = f"found {count} values; allowed: at most {MAX_VALUES}, by larger steps"
+        if count > MAX_AXIS_VALUES:
+            message = f"found {count} values; allowed: at most {MAX_AXIS_VALUES}, by larger steps"
             raise problem(message, (given[0],))
         return self
 

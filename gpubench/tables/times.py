@@ -19,7 +19,7 @@ from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
 from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
-from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
+from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
 from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.tables.table import compiled_line, several, table
@@ -27,7 +27,7 @@ from gpubench.tables.table import compiled_line, several, table
 Doubts = Mapping[KernelKey, KernelDoubts]
 NO_DOUBTS_AT_ALL: Doubts = {}
 
-COLOURS = {"faster": "green", "slower": "red"}
+VERDICT_STYLES = {"faster": "green", "slower": "red"}
 
 NO_REASON = "no reason is known"
 
@@ -138,7 +138,7 @@ def control_speedup(twins: Twins) -> Ratio | None:
     record = twins.first.record
     if ratio := paired_speedup(record.pair_ratios, record.pair_rounds):
         (row,) = rows_of([twins.first])
-        return replace(ratio, least=BETWEEN_PROCESSES) if row.is_disturbed else ratio
+        return replace(ratio, least=MIN_UNPAIRED_FACTOR) if row.is_disturbed else ratio
     if twins.second is None:  # too few pairs
         return None
     return time_ratio(*rows_of([twins.first]), *rows_of([twins.second]))
@@ -197,7 +197,7 @@ def _cells(row: Row, notes: dict[str, int], doubts: Iterable[str]) -> dict[str, 
     numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
     share, verdict = _share(row), Text("baseline" if row.is_baseline else "")
     if row.speedup:
-        verdict = Text(row.speedup.verdict, COLOURS.get(row.speedup.verdict, ""))
+        verdict = Text(row.speedup.verdict, VERDICT_STYLES.get(row.speedup.verdict, ""))
     beyond = "over 100: cache-resident or undercounted"
     return {
         "implementation": row.name.implementation,

@@ -40,7 +40,7 @@ from gpubench.work.counted_calls import (
     label,
 )
 
-BACKENDS = ("numpy", "numba")
+COUNTED_BACKENDS = ("numpy", "numba")
 """Backends whose call runs in the thread that makes it."""
 MAX_SECONDS = 600.0
 """Of one process; callgrind takes some 50 times as long as the processor."""
@@ -145,8 +145,9 @@ def processor_to_compile_for() -> str:
 
 
 def _why_not(case: Case) -> str | None:
-    if case.backend not in BACKENDS:
-        return f"instructions are counted of {' and '.join(BACKENDS)}, and this is {case.backend}"
+    if case.backend not in COUNTED_BACKENDS:
+        counted = " and ".join(COUNTED_BACKENDS)
+        return f"instructions are counted of {counted}, and this is {case.backend}"
     if case.threads not in (None, 1):
         return f"it runs with {case.threads} threads, and instructions are counted with one"
     return None

@@ -459,7 +459,7 @@ def test_what_is_read_by_several_processes_is_what_one_reads(
     for day in range(1, 16):
         write_commit(tmp_path / "results", day)
     expected = content(open_table(tmp_path / "results"))
-    monkeypatch.setattr(reading, "MUCH", 1)
+    monkeypatch.setattr(reading, "PARALLEL_READ_BYTES", 1)
     monkeypatch.setattr(reading, "BATCH", 10_000)
 
     assert content(open_table(tmp_path / "results")) == expected
@@ -600,4 +600,4 @@ def test_ctrl_c_while_a_query_asks_python_is_no_damage(
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
-    assert store.FOLDER == ".gpubench-cache"
+    assert store.CACHE_FOLDER == ".gpubench-cache"

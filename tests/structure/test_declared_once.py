@@ -7,7 +7,7 @@ from typing import get_args
 
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.names import DECLARED_TIMES, TIMES, Time
-from gpubench.report.comparison_columns import COLUMNS
+from gpubench.report.comparison_columns import COMPARISON_COLUMNS
 from gpubench.results.store import _STATUS
 from gpubench.statuses import (
     DECLARED_STATUSES,
@@ -79,9 +79,9 @@ def test_no_other_module_lists_statuses() -> None:
 
 
 def test_each_column_of_a_comparison_is_shown_and_its_script_has_its_words() -> None:
-    names = [column.name for column in COLUMNS]
+    names = [column.name for column in COMPARISON_COLUMNS]
     assert len(set(names)) == len(names)
-    for column in COLUMNS:
+    for column in COMPARISON_COLUMNS:
         shown = (column.terminal, column.markdown, column.page)
         assert any(heading is not None for heading in shown) or column.values, column.name
         if column.markdown is not None or column.page is not None:
@@ -89,6 +89,6 @@ def test_each_column_of_a_comparison_is_shown_and_its_script_has_its_words() -> 
 
 
 def test_no_two_columns_of_a_comparison_have_one_key_in_json() -> None:
-    keys = [key for column in COLUMNS for key in column.values]
+    keys = [key for column in COMPARISON_COLUMNS for key in column.values]
 
     assert len(set(keys)) == len(keys)
