@@ -28,7 +28,6 @@ from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import counts_model, counts_wanted, requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
@@ -53,6 +52,7 @@ from gpubench.plan.expansion import case_named, cases_of, compiled_apart
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
+from gpubench.processes import end_with_parent
 from gpubench.record import CaseRecord, CountsRecord, FinishedProcess, RoundsRecord
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites

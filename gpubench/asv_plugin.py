@@ -27,7 +27,6 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict, write_local_requirement
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
@@ -39,6 +38,7 @@ from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunR
 from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.suite.loading import load_suites
+from gpubench.temporary import remove_abandoned
 
 REPORT_FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""

@@ -29,6 +29,12 @@ BANDWIDTHS = ("triad_bytes_per_second", "copy_bytes_per_second")
 PEAK_BANDWIDTH = "peak_bytes_per_second"
 """The fact that tells what its memory does by the datasheet."""
 
+IN_PROCESS_DEVICES = (CPU, "threads")
+"""Kinds of devices whose work is done in the process that measures."""
+
+TOGETHER = "together"
+"""Backend of implementations whose parts do the work at once."""
+
 GPU_DEVICES = ("cuda", "cl")
 """Kinds of devices with a memory of their own, whose calls return before the work is done."""
 

@@ -39,6 +39,7 @@ from gpubench.names import (
     CPU,
     CURVE_TIMES,
     FRESH_TIMES,
+    TOGETHER,
     device_kind,
     format_identity,
     parse_identity,
@@ -72,9 +73,6 @@ MIN_DRIFT = math.log(BASELINE_MOVED)
 
 ONCE = tuple(reversed(FRESH_TIMES))
 """Labelled times that a process pays once, whatever the size, in the order in which it does."""
-
-TOGETHER = "together"
-"""Backend of implementations whose parts do the work at once."""
 
 AND = " and "
 """Between the devices of these parts."""

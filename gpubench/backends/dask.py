@@ -34,13 +34,11 @@ from gpubench.backends.clusters import (
     counts_of,
     memory_option,
     no_threads_beside_workers,
-    temporary_folder,
     wait_for_all,
     who_am_i,
 )
 from gpubench.backends.host import Cell, CellSession, value_of
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pandas import to_arrow
 from gpubench.backends.pools import locks_without_names, start_trackers
 from gpubench.backends.protocol import (
@@ -54,6 +52,8 @@ from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
+from gpubench.processes import end_with_parent
+from gpubench.temporary import temporary_folder
 
 HASH_SEED = "6640"
 """Of text in worker processes, which have to agree: the one that Dask gives its own pool."""

@@ -18,7 +18,6 @@ from typing import Any
 
 from gpubench.backends.clusters import WORKERS_PATTERN, counts_of, wait_for_all
 from gpubench.backends.host import HostSession
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
     blas_threads,
@@ -29,6 +28,7 @@ from gpubench.backends.pools import (
 )
 from gpubench.backends.protocol import Call
 from gpubench.distribution import require_extra
+from gpubench.processes import end_with_parent
 
 _loky_sessions = 0
 """That are open in this process: loky has one pool for all."""

@@ -20,7 +20,7 @@ from gpubench.backends import registry
 from gpubench.backends.clusters import WORKERS_PATTERN, memory_option, no_threads_beside_workers
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.pandas import to_arrow
-from gpubench.backends.protocol import Call, LoopSampler, Native, Sampler
+from gpubench.backends.protocol import Call, LoopSampler, MemoryPlace, Native, Sampler
 from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import KernelError
@@ -138,8 +138,8 @@ class ModinBackend(HostBackend):
         reason = super().unavailable(device)
         return reason or registry.get(device.partition(":")[0]).unavailable(device)
 
-    def runs_here(self, device: str) -> bool:
-        return True
+    def memory_place(self, device: str) -> MemoryPlace:
+        return "host"
 
     def start(self, device: str, threads: int | None, memory: object = None) -> ModinSession:
         return ModinSession(device, memory_option(memory))

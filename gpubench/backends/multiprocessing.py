@@ -21,7 +21,6 @@ from gpubench.arrow import AnyArray
 from gpubench.backends.clusters import WORKERS_PATTERN, counts_of, wait_for_all
 from gpubench.backends.host import HostSession
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     NO_THREADS,
     ONE_THREAD_VARIABLES,
@@ -36,6 +35,7 @@ from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.layouts import span_bytes
 from gpubench.names import Value
+from gpubench.processes import end_with_parent
 
 METHODS = ("spawn", "forkserver", "fork")
 

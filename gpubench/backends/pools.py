@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
 import sys
 import weakref
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError
 from gpubench.environment import environment
 from gpubench.layouts import array_in
+from gpubench.processes import how_it_ended
 
 ONE_THREAD_VARIABLES = dict.fromkeys(
     (
@@ -66,18 +66,6 @@ class PoolBackend(HostBackend):
             f"{device}: this process may use {most} of the machine's hardware threads; use fewer "
             "workers, or measure on a larger machine"
         )
-
-
-def how_it_ended(code: int) -> str:
-    """Of a process, by its exit code, negative for a signal: ``signal SIGKILL``."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:  # signals without a name
-        name = str(-code)
-    # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
-    return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
 
 
 def worker_died(code: int | None) -> DeviceLostError:

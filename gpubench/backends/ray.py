@@ -32,7 +32,6 @@ from gpubench.backends.clusters import (
     counts_of,
     memory_option,
     no_threads_beside_workers,
-    temporary_folder,
     wait_for_all,
     who_am_i,
 )
@@ -43,6 +42,7 @@ from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.layouts import Layout
 from gpubench.names import Value
+from gpubench.temporary import temporary_folder
 
 OBJECT_STORE = 2**30
 """Bytes of the object store of a Ray that is started here, in shared memory: three arrays of 2**24

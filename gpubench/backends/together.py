@@ -22,15 +22,17 @@ from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
+    Division,
     Launch,
     Native,
+    Part,
     Session,
     Target,
     made_at_first_call,
     refuse_layouts,
 )
 from gpubench.errors import GpubenchError, KernelError
-from gpubench.names import Value, is_gpu
+from gpubench.names import Value
 
 PORTION_ROUNDS = 2
 """Times that portions are made as large as parts are fast. How fast one is depends on its portion,
@@ -39,42 +41,6 @@ up to ten apart, parts end within 2 % of each other after two rounds, and 25 % a
 
 RUNS = 3
 """Runs of which the shortest tells the speed of a part: what else runs on a machine only adds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One implementation on one device, which takes any portion of the work."""
-
-    implementation: str
-    device: str
-    open: Callable[[], Session]
-    bind: Callable[[Session, int, Mapping[str, Native]], Call]
-    """Its call for so much of the size that is divided, over native arrays by their names."""
-    takes: tuple[str, ...]
-    """Names of what its call is given, in order."""
-    returns: tuple[str, ...]
-    """Arrays that it returns in place of writing them, in order."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.implementation} on {self.device}"
-
-    @property
-    def queues(self) -> bool:
-        return is_gpu(self.device)
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How the work is divided: what ``bind`` is given as the target's function."""
-
-    length: int
-    """Of the size that is divided."""
-    parts: tuple[Part, ...]
-    arguments: tuple[str, ...]
-    """Names of what the call of the whole is given, in order."""
-    dimensions: Mapping[str, int]
-    """Of the arrays that are cut, by name, along which dimension; parts get all of the others."""
 
 
 def lengths_of(length: int, speeds: Sequence[float]) -> tuple[int, ...]:

@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpubench.backends.orphans import end_with_parent
 from gpubench.errors import GpubenchError
 from gpubench.fleet.shares import Share
+from gpubench.processes import end_with_parent
 
 OURS = "gpubench.fleet"
 """Setting of git that marks a clone as made here: only such a one is brought to another commit."""

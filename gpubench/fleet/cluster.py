@@ -22,7 +22,6 @@ from distributed import Client, Security, Worker, get_worker, rpc
 from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from gpubench.backends.clusters import temporary_folder
 from gpubench.backends.devices import known_gpus
 from gpubench.errors import GpubenchError
 from gpubench.fleet.checkout import Checkout
@@ -30,6 +29,7 @@ from gpubench.fleet.equality import CaseTimes
 from gpubench.fleet.parcels import Parcel, digest, going_on, pack, record_names
 from gpubench.fleet.shares import Machine, Share, resources
 from gpubench.measure.recorder import run_facts
+from gpubench.temporary import temporary_folder
 
 LINES_TOPIC = "gpubench-fleet"
 """Topic of Dask's events: what the processes of all machines write."""

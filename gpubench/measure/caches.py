@@ -30,11 +30,11 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import temporary_folder
 from gpubench.environment import environment
 from gpubench.files import replace_file
 from gpubench.git import ask_git
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.temporary import temporary_folder
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "asv.conf.json", ".git")
 """Files that tell a project's folder."""

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
@@ -31,6 +30,7 @@ from gpubench.plan.case import Case
 from gpubench.plan.expansion import case_named, cases_of
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
+from gpubench.temporary import temporary_folder
 
 STEADY_CALLS = 5
 """Their median is robust against one that something disturbs; compiling takes far longer."""

@@ -21,11 +21,7 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import DeviceMemoryError
 from gpubench.errors import GpubenchError
 from gpubench.measure import watcher
-from gpubench.names import CPU
 from gpubench.plan.case import Case
-
-IN_THIS_PROCESS = (CPU, "threads")
-"""First words of devices whose runs are in the process that measures, which can be limited."""
 
 M_MMAP_THRESHOLD = -3
 """Of ``mallopt`` (``malloc.h`` of glibc): from so many bytes on memory comes from the system."""
@@ -50,7 +46,10 @@ def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
     Of this process no peak is missed, unless the run maps files; of others one may be that lasts
     for less than a look (``watcher.PERIOD``).
     """
-    if sys.platform != "linux" or not registry.get(case.backend).runs_here(case.device):
+    if (
+        sys.platform != "linux"
+        or registry.get(case.backend).memory_place(case.device) == "elsewhere"
+    ):
         return None
     # Have allocators give back what they keep of earlier runs, else a run would be seen to hold
     # nothing. For glibc this process is another one afterwards: arrays are no longer made of memory
@@ -89,7 +88,9 @@ def why_no_limit(case: Case) -> str | None:
         return None
     if sys.platform != "linux":
         return "its memory limit cannot be kept here: that takes Linux; measure it there"
-    if case.device.partition(":")[0] in IN_THIS_PROCESS or "memory" in case.options():
+    backend = registry.get(case.backend)
+    is_here = backend.memory_place(case.device) == "process"
+    if is_here or backend.keeps_memory_limit(case.options()):
         return None
     return (
         f"its memory limit cannot be kept on {case.device}: it is one of this process; use cpu, "

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpubench.backends.pools import how_it_ended
 from gpubench.distribution import write_local_requirement
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
@@ -34,6 +33,7 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.preparation import case_record
+from gpubench.processes import how_it_ended
 from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
 from gpubench.statuses import RecordedStatus
 

@@ -15,12 +15,12 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, Literal
 
-from gpubench.backends.clusters import remove_abandoned
-from gpubench.backends.pools import how_it_ended
 from gpubench.backends.software import requested, switched_on
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
+from gpubench.processes import how_it_ended
+from gpubench.temporary import remove_abandoned
 
 MAX_PROCESS_START_SECONDS = 60.0
 """Seconds that a process may take to start, before the first item's own limit begins: imports take

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
-from gpubench.names import CPU, BenchmarkName, Value, join_source, kernel_title
+from gpubench.names import CPU, TOGETHER, BenchmarkName, Value, join_source, kernel_title
 from gpubench.plan.axes import Axis, data_names, kernel_axes, used_axes
 from gpubench.plan.source import Arguments, find_backend, reference_of, require, source_text
 from gpubench.suite import tree
@@ -328,7 +328,7 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     kernel = loaded.suite.kernels[kernel_name]
     implementation, installed = kernel.implementations[name], registry.names()
     by_name = name if name in installed else None
-    by_kind = "together" if implementation.parts else by_name
+    by_kind = TOGETHER if implementation.parts else by_name
     chosen = implementation.backend or by_kind or loaded.suite.backend
     if chosen is None:
         return "", _propose_backend(implementation, name, installed)
@@ -365,7 +365,7 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
         return f"the backend {backend.name} has no option {strange[0]!r}{hint}{takes}"
     if implementation.launch is not None and not backend.takes_launch:
         return f"the backend {backend.name} launches nothing: remove `launch`"
-    if backend.name == "numba_cuda" and implementation.function and not implementation.launch:
+    if backend.needs_launch and implementation.function and not implementation.launch:
         with suppress(KernelError):
             shown = find_backend(implementation.function)
             if shown and shown[0] == backend.name:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from gpubench.names import ONCE_TIMES, device_kind, is_gpu
+from gpubench.names import IN_PROCESS_DEVICES, ONCE_TIMES, device_kind, is_gpu
 from gpubench.results.model import Row
 
 Kind = Literal[
@@ -56,7 +56,7 @@ def kind_of(row: Row) -> Kind:
     is_brief = row.seconds is not None and row.seconds < BRIEF_SECONDS
     if is_gpu(row.device):
         return "GPU, below 10 µs" if is_brief else "GPU, from 10 µs on"
-    if device not in ("", "cpu", "threads"):
+    if device not in ("", *IN_PROCESS_DEVICES):
         return "other processes"
     threads = "several threads" if uses_threads(row) else "one thread"
     amount = "bytes not known"
