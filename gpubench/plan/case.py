@@ -101,7 +101,7 @@ class Case:
 
     group: Group
     values: dict[str, Value]
-    """Value of each axis that the implementation uses, zipped sizes taken apart."""
+    """Its point: the value of each axis that the implementation uses, zipped ones taken apart."""
     block: tuple[int, ...] | None = None
     """Threads in a block, x first; ``None`` without a launch."""
     grid: Grid | None = None
@@ -120,9 +120,9 @@ class Case:
         return hash(self.identity)
 
     @classmethod
-    def first_at(cls, group: Group, values: dict[str, Value], device: str) -> Case:
-        """Return the case there with the first launch that the suite has for these values."""
-        return cls(group, values, *next(cls(group, values).shapes()), device)
+    def first_at(cls, group: Group, point: dict[str, Value], device: str) -> Case:
+        """Return the case there with the first launch that the suite has at this point."""
+        return cls(group, point, *next(cls(group, point).shapes()), device)
 
     @cached_property
     def identity(self) -> str:
@@ -132,7 +132,7 @@ class Case:
         Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
         out are an axis at its default, a grid that covers, and the CPU.
         """
-        parts = {name: self.values[name] for name in self.group.identity_order}
+        parts = {name: self.values[name] for name in self.group.axes.names}
         parts = self._without_defaults(parts)
         if self.block is not None:
             parts["block"] = format_shape(self.block)
@@ -183,7 +183,7 @@ class Case:
 
     def _without_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """Values of axes that a name has: those that are not at their default."""
-        defaults = self.group.defaults
+        defaults = self.group.axes.defaults
         # As YAML has them: 1, 1.0 and true are three values.
         return {
             name: value
@@ -214,7 +214,7 @@ class Case:
     def data_values(self) -> dict[str, Value]:
         """Return those of ``values`` that decide the inputs: equal for all implementations
         compared."""
-        names = self.group.data_names
+        names = self.group.axes.data_names
         return {name: value for name, value in self.values.items() if name in names}
 
     @cached_property
@@ -381,7 +381,7 @@ class Case:
         if not names <= self.values.keys():
             return None
         count = self._whole_count(formula, field)
-        if names <= self.group.data_names:
+        if names <= self.group.axes.data_names:
             known[key] = count
         return count
 
@@ -402,11 +402,10 @@ class Case:
         group = self.group.baseline
         if group is None:
             return None
-        values: dict[str, Value] = {}
-        for axis in group.axes:
-            values.update((name, self.values.get(name, v)) for name, v in axis.first().items())
-        devices = filter(group.serves, (self.device, *group.devices))
-        return Case.first_at(group, values, next(devices, CPU))
+        firsts = {name: v for axis in group.axes.axes for name, v in axis.first().items()}
+        point = {name: self.values.get(name, v) for name, v in firsts.items()}
+        own = (self.device,) if group.serves(self.device) else ()
+        return Case.first_at(group, point, next(iter((*own, *group.served)), CPU))
 
     def parts(self) -> tuple[Case, ...]:
         """Return the implementations that do its work together, each as if it did all of it: on
@@ -414,10 +413,9 @@ class Case:
         workers."""
         cases = []
         for group in self.group.parts:
-            values = {name: self.values[name] for axis in group.axes for name in axis.names}
-            served = [device for device in group.devices if group.serves(device)]
-            gpus = [device for device in served if is_gpu(device)]
-            cases += [Case.first_at(group, values, device) for device in gpus or served[-1:]]
+            point = {name: self.values[name] for axis in group.axes.axes for name in axis.names}
+            gpus = [device for device in group.served if is_gpu(device)]
+            cases += [Case.first_at(group, point, device) for device in gpus or group.served[-1:]]
         return tuple(cases)
 
     def with_size(self, name: str, value: int) -> Case:
