@@ -129,7 +129,7 @@ static void run_nodes(CUgraph graph, CUstream stream) {
 
 /* ---- all kinds ------------------------------------------------------------------------------- */
 
-/* Frees what cuMemFreeAsync gave back. An allocation is there from its call on: it needs no work. */
+/* Frees what cuMemFreeAsync gave back. An allocation is there from its call on, without work. */
 static void free_memory(const sc_work *work) {
   sc_allocation *allocation = sc_find(work->to);
   if (allocation && !allocation->freed) sc_release(allocation);

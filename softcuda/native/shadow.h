@@ -8,8 +8,8 @@ void sc_shadow_written(sc_allocation *allocation, uint64_t offset, uint64_t byte
 void sc_shadow_copied(sc_allocation *to, uint64_t to_offset, sc_allocation *from,
                       uint64_t from_offset, uint64_t bytes);
 void sc_shadow_free(sc_allocation *allocation);
-/* The bits of an allocation, by its bytes; NULL: all of it counts as initialised. They are made when
- * they are first asked for. */
+/* The bits of an allocation, by its bytes; NULL: all of it counts as initialised. They are made
+ * when they are first asked for. */
 uint8_t *sc_shadow_bits(sc_allocation *allocation);
 /* From now on allocations up to this number count as initialised. */
 void sc_shadow_unseen_upto(uint64_t number);
