@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +63,7 @@ from gpubench.report import (
     series,
     text,
 )
+from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
 from gpubench.report.site import CHOOSING, Site
 from gpubench.results import History, Table
 
@@ -128,9 +129,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     if overrides and not any(map(Path.is_file, overrides.glob("*"))):
         overrides = None  # the folder of the pages is there alone, and a sandbox takes longer
     environment, site = _environment(overrides), Site(table)
-    folders = filter(None, (packaged_templates(), overrides))
-    templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
-    made_by = f"{code_stamp()}{_stamp(templates)}{table.selection}"
+    templates = template_files(overrides, output_dir)
+    made_by = f"{code_stamp()}{stamp_of(templates)}{table.selection}"
     scripts = output_dir / data_scripts.FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
@@ -321,12 +321,6 @@ def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
         exports.write(site, folder)
 
 
-def packaged_templates() -> Path:
-    """Folder of the shipped templates: inside the package, or ``reports/`` in a checkout."""
-    installed = Path(__file__).parent / "templates"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
-
-
 def packaged_environment() -> Environment:
     """Return what the shipped templates are rendered with."""
     return _environment(None)
@@ -335,19 +329,6 @@ def packaged_environment() -> Environment:
 def read_packaged(name: str) -> str:
     """Return the text of a shipped script or style."""
     return (packaged_templates() / name).read_text(encoding="utf-8")
-
-
-def code_stamp() -> str:
-    """Return a text that changes with the release of gpubench, and where its code is worked on,
-    with that."""
-    return f"{__version__} {_stamp(Path(__file__).parents[1].rglob('*.py'))}"
-
-
-def _stamp(paths: Iterable[Path]) -> str:
-    """Return a text that changes with any of these files: their names, sizes and times of
-    change."""
-    stats = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
-    return hashlib.sha256(repr(stats).encode()).hexdigest()
 
 
 _PLAIN = (str, int, float, list, tuple, dict, set, frozenset)
