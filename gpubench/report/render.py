@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import cache_from_source
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ from jinja2 import (
     TemplateError,
     TemplateSyntaxError,
 )
+from jinja2 import __version__ as jinja2_version
 from jinja2.bccache import Bucket
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -43,6 +45,7 @@ from gpubench import __version__
 from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
+from gpubench.files import replace_file
 from gpubench.links import leads_out
 from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
@@ -362,10 +365,12 @@ class ProjectEnvironment(ImmutableSandboxedEnvironment):
 
 
 class CompiledTemplates(BytecodeCache):
-    """Keeps compiled templates for the next report of this process, as ``gpubench serve`` makes
-    them: to compile the templates takes as long as all else of a small report.
+    """Keeps compiled templates: to compile them takes as long as all else of a small report.
 
-    Nothing is kept on disk, since compiled code that is read back could do anything.
+    This process keeps all of them for its next report, as ``gpubench serve`` makes them. Those of
+    the package are kept on disk beside the compiled code of its modules, as Python keeps that:
+    compiled code that is read back could do anything, and who may write there may do so already.
+    No template of a project is kept there.
     """
 
     def __init__(self) -> None:
@@ -376,10 +381,31 @@ class CompiledTemplates(BytecodeCache):
         checksum, code = self._kept.get(self._key(bucket), (None, None))
         if checksum == bucket.checksum:
             bucket.code = code
+        elif path := self._path(bucket):
+            with suppress(OSError, EOFError, ValueError, TypeError):  # none, or half of one
+                content = path.read_bytes()
+                header = self._header()
+                if content.startswith(header):
+                    bucket.bytecode_from_string(content.removeprefix(header))
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         assert bucket.code is not None
         self._kept[self._key(bucket)] = bucket.checksum, bucket.code
+        if (path := self._path(bucket)) and not sys.dont_write_bytecode:
+            with suppress(OSError):  # the package is for reading only
+                replace_file(path, self._header() + bucket.bytecode_to_string())
+
+    def _path(self, bucket: Bucket) -> Path | None:
+        """Return where Python would keep a module that is named by the template's key; ``None`` for
+        a template of a project, which is compiled for a sandbox."""
+        if bucket.environment.sandboxed:
+            return None
+        return Path(cache_from_source(str(Path(__file__).with_name(f"template_{bucket.key}.py"))))
+
+    def _header(self) -> bytes:
+        """Return what compiled templates depend on beside their texts: Jinja, and settings."""
+        made_by = f"{jinja2_version} {stamp_of([Path(__file__)])}"
+        return hashlib.sha256(made_by.encode()).digest()
 
     def _key(self, bucket: Bucket) -> tuple[bool, str]:
         """Return another key in a sandbox: there a template becomes code that asks before each
