@@ -50,9 +50,7 @@ from gpubench.links import leads_out
 from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
 from gpubench.report import (
-    advise,
     changes,
-    choose,
     compare,
     comparison_view,
     count_view,
@@ -67,7 +65,7 @@ from gpubench.report import (
     text,
 )
 from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
-from gpubench.report.site import CHOOSING, Site
+from gpubench.report.site import Site
 from gpubench.results import History, Table
 
 if sys.platform != "win32":
@@ -238,23 +236,35 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     stamp = series.commits_stamp(history, site)
     yield ReportFile(address, stamp, partial(series.commits_script, history, site))
     compared = compare.stamp(history, site)
-    advised = f"{history.digest_now}{advise.stamp(history, site)}"
-    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
-    for name, module, shown in (
-        ("changes", changes, f"{history.digest}{site.table.acknowledged}{thresholds}"),
-        ("choose", choose, f"{history.digest_now}{elsewhere}"),
-        ("compare", compare, f"{compared}{history.digest_now}"),
-        ("advise", advise, advised),
-    ):
-        if name in CHOOSING and not site.has_choices(history):
-            continue
-        view = partial(module.build, history, site)
-        yield ReportFile(site.page_address(name, setup), f"{shown}{links}", view, f"{name}.html")
+    shown = f"{history.digest}{site.table.acknowledged}{thresholds}"
+    yield _page("changes", changes.build, shown, history, site)
+    yield _page("compare", compare.build, f"{compared}{history.digest_now}", history, site)
+    if site.has_choices(history):
+        yield from _files_to_choose_by(history, site)
     if len(history.snapshots) > 1:
         view = partial(compare.newest_in_markdown, history, site)
         yield ReportFile(compare.markdown_address(history, site), compared, view)
     if history is next(one for one in site.histories if one.setup.place == setup.place):
         yield from _compared_files(site.measured[setup.place], site)
+
+
+def _page(
+    name: str, build: Callable[[History, Site], Any], shown: str, history: History, site: Site
+) -> ReportFile:
+    """Return a page that a setup has one of."""
+    address = site.page_address(name, history.setup)
+    view = partial(build, history, site)
+    return ReportFile(address, f"{shown}{site.linked(history)}", view, f"{name}.html")
+
+
+def _files_to_choose_by(history: History, site: Site) -> Iterator[ReportFile]:
+    """Pages of a setup that has implementations to choose from, and the scripts of one of them."""
+    from gpubench.report import advise, choose  # which other reports start without
+
+    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
+    yield _page("choose", choose.build, f"{history.digest_now}{elsewhere}", history, site)
+    advised = f"{history.digest_now}{advise.stamp(history, site)}"
+    yield _page("advise", advise.build, advised, history, site)
     for address, asked in advise.scripts(history, site).items():
         yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 

@@ -352,7 +352,8 @@ def _up_to_date(
         ignored.write("*\n")  # "x" follows no link
     with closing(connect(path, read_only=False)) as connection:
         if is_new:
-            connection.execute(_schema())
+            # In one transaction: each of some hundred statements is written to the disk otherwise.
+            connection.execute(f"begin; {_schema()}; commit")
         _update(connection, files, pairs)
         if is_new:  # last: a file without it, whose making was stopped, is made anew
             connection.execute("insert into meta values (?)", [key_of(pairs)])
