@@ -34,13 +34,14 @@ from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.preparation import Preparation, Refused, Skipped, WrongResult
+from gpubench.measure.case_run import CaseRun
+from gpubench.measure.outcomes import Refused, Skipped, WrongResult
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.resuming import RecordedSamples, finished_before
 from gpubench.measure.sampling import (
     COMPILATIONS,
-    Measurement,
+    CaseSampler,
     by_round,
     looked_at,
     sample_plan,
@@ -250,7 +251,7 @@ class TrackedBenchmark:
     def _count(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
         settings, group = asv_settings(), self._group
         label = group.times[0]
-        preparation = Preparation(
+        preparation = CaseRun(
             case,
             label,
             recorder,
@@ -294,8 +295,8 @@ class TimedBenchmark:
         self._label = label
         self._version = version
         self._identity: str | None = None
-        self._preparation: Preparation | None = None
-        self._measurement: Measurement | None = None
+        self._preparation: CaseRun | None = None
+        self._measurement: CaseSampler | None = None
         self._recorded_samples: RecordedSamples | None = None
         """In place of a measurement."""
         self._seconds: list[float] = []
@@ -404,7 +405,7 @@ class TimedBenchmark:
         recorder.write_facts(settings.run, self._provenance.facts())
         if requested() and is_cuda(case.device):
             self._end_as_recorded(case, recorder)
-        self._preparation = Preparation(
+        self._preparation = CaseRun(
             case,
             self._label,
             recorder,

@@ -23,7 +23,7 @@ import numpy as np
 from gpubench.backends import registry
 from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.names import format_value
 from gpubench.plan.asked import declare

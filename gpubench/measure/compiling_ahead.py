@@ -24,8 +24,8 @@ from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.parallel import in_processes

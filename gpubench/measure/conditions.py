@@ -16,7 +16,7 @@ from gpubench.backends.protocol import DeviceMemoryError, Session
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.memory import may_be_the_limit, why_no_limit
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import Measurement
+from gpubench.measure.sampling import CaseSampler
 from gpubench.names import CPU, Value
 from gpubench.plan.case import Case
 from gpubench.plan.rules import skip_reason
@@ -91,7 +91,7 @@ def changes_process(case: Case) -> bool:
 
 
 def floor(
-    session: Session, measurement: Measurement, time: str
+    session: Session, measurement: CaseSampler, time: str
 ) -> tuple[Mapping[str, Value], tuple[str, ...]]:
     """Condition ``floor_seconds`` of one empty call, measured where a run is short; a warning where
     the run is near it.

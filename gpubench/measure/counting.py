@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import counts_model, machine_code
-from gpubench.measure.execution import Execution
+from gpubench.measure.bound_case import BoundCase
 from gpubench.record import ORDER_DEPENDENT, CountsRecord
 from gpubench.work.counting import (
     MachineCode,
@@ -14,12 +14,12 @@ from gpubench.work.counting import (
 )
 
 
-def code_of(execution: Execution) -> MachineCode:
+def code_of(execution: BoundCase) -> MachineCode:
     """Return the machine code of what a verified case launched on the device in software."""
     return machine_code_of(execution.launches or (), machine_code)
 
 
-def counts_of(execution: Execution) -> CountsRecord | None:
+def counts_of(execution: BoundCase) -> CountsRecord | None:
     """Return what the run of a verified case counted; ``None`` where nothing was counted.
 
     A case whose parts run on several devices has none: they share the work by measured speed. One

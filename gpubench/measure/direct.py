@@ -17,9 +17,10 @@ from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
+from gpubench.measure.case_run import CaseRun
 from gpubench.measure.conditions import changes_process, why_ended, why_stopped
+from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
 from gpubench.measure.paired import opponent_of
-from gpubench.measure.preparation import Preparation, baseline_of, case_record, one_of_each
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
 from gpubench.measure.worker import Unanswered, Worker
@@ -138,9 +139,7 @@ def _kernel_of(job: Job) -> tuple[str, str]:
 
 def take_turn(job: Job) -> Measured:
     """Prepare, check and sample in this process. What goes wrong is in the record."""
-    preparation = Preparation(
-        job.case, job.time, Recorder(None), job.timeout, job.opponent, job.plan
-    )
+    preparation = CaseRun(job.case, job.time, Recorder(None), job.timeout, job.opponent, job.plan)
     try:
         measurement = preparation.prepare()
         with preparation.recording():

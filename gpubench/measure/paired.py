@@ -18,11 +18,11 @@ from time import perf_counter, process_time, sleep
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import changes_process
 from gpubench.measure.disturbance import WAITED, core_of, counters, ran, waited
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
+from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, CaseSampler, SamplePlan, looked_at
 from gpubench.measure.times import kernel
 from gpubench.names import CPU
 from gpubench.plan.case import Case
@@ -121,13 +121,13 @@ def _why_not(case: Case, other: Case) -> str | None:
 
 
 def take_pairs(
-    mine: Measurement,
+    mine: CaseSampler,
     case: Case,
     other: Case,
     inputs: Inputs,
     plan: SamplePlan,
     declared: Sampling,
-    look: Callable[[Execution, int], None],
+    look: Callable[[BoundCase, int], None],
 ) -> Pairs:
     """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
     opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
@@ -161,12 +161,12 @@ def take_pairs(
 
 
 def _brief_pairs(
-    mine: Measurement,
+    mine: CaseSampler,
     other: Case,
     inputs: Inputs,
     plan: SamplePlan,
     declared: Sampling,
-    look: Callable[[Execution, int], None],
+    look: Callable[[BoundCase, int], None],
 ) -> Pairs:
     """Return a few pairs that nobody asked for, of short samples, where they cost little: else
     none."""
@@ -201,7 +201,7 @@ def _brief_pairs(
             return pairs
 
 
-def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
+def _crowded(mine: CaseSampler, theirs: CaseSampler) -> Pairs:
     """Pairs on several threads while others are at work: samples wait for a core then, nearly all
     of them, and say nothing. So a half is the quickest of some brief ones that did not."""
     ratios: list[float] = []
@@ -210,7 +210,7 @@ def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
         for number in range(ROUNDS):
             if number and perf_counter() > end:
                 break
-            halves: dict[Measurement, float] = {}
+            halves: dict[CaseSampler, float] = {}
             for side in (mine, theirs) if number % 2 else (theirs, mine):
                 if number:
                     side.begin_round()
@@ -220,7 +220,7 @@ def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
     return Pairs(tuple(ratios), (1,) * len(ratios))
 
 
-def _quickest(side: Measurement) -> float:
+def _quickest(side: CaseSampler) -> float:
     """Seconds of the quickest of some brief samples, of those that did not wait for a core; endless
     where all did. Then the threads may lie on one core, where Linux leaves them for seconds: they
     are moved apart, and more samples are taken."""
@@ -273,8 +273,8 @@ def divided(samples: int, runs: int) -> tuple[int, int, int]:
 
 
 def _measurement(
-    execution: Execution, mine: Measurement, look: Callable[[Execution, int], None]
-) -> Measurement:
+    execution: BoundCase, mine: CaseSampler, look: Callable[[BoundCase, int], None]
+) -> CaseSampler:
     """Return the opponent's, whose outputs are looked at where the case's own are."""
     theirs = kernel(execution)
     theirs.look = mine.look and partial(look, execution)
@@ -282,7 +282,7 @@ def _measurement(
 
 
 @contextmanager
-def _runs_of(measurement: Measurement, runs: int) -> Iterator[None]:
+def _runs_of(measurement: CaseSampler, runs: int) -> Iterator[None]:
     """With so many runs in a sample."""
     whole, measurement.runs = measurement.runs, runs
     try:
@@ -295,7 +295,7 @@ def _part(runs: int) -> int:
     return max(1, runs // PARTS)
 
 
-def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
+def _in_one_thread(measurement: CaseSampler, *, rested: bool = False) -> bool:
     """Return whether samples keep no more than one thread busy, or waiting for a core. ``rested``:
     once threads of the other side sleep, which may spin for long where they wait for cores too."""
     for _ in range(TRIES if rested else 0):
@@ -314,7 +314,7 @@ def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
 
 
 def _fitting(
-    sides: tuple[Measurement, Measurement], plan: SamplePlan, allowed: float
+    sides: tuple[CaseSampler, CaseSampler], plan: SamplePlan, allowed: float
 ) -> tuple[int, int] | None:
     """Return the rounds and pairs in each that take as many seconds as are allowed; ``None`` where
     that is too little for an interval. One pair in a round is better than none."""
@@ -332,7 +332,7 @@ def _fitting(
 
 
 def _watched(
-    mine: Measurement, theirs: Measurement, plan: SamplePlan, rounds: int, size: int
+    mine: CaseSampler, theirs: CaseSampler, plan: SamplePlan, rounds: int, size: int
 ) -> Pairs:
     """Pairs of which halves that others disturbed are taken again, as samples are."""
     mine.begin_watch(plan)
@@ -340,7 +340,7 @@ def _watched(
     return in_turn(mine, theirs, rounds, size)
 
 
-def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> Pairs:
+def in_turn(mine: CaseSampler, theirs: CaseSampler, rounds: int, size: int) -> Pairs:
     """Ratios of samples of the two, in so many rounds of so many pairs. A pair of which a half
     shows no time is left out."""
     ratios: list[float] = []

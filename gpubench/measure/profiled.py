@@ -16,8 +16,9 @@ from time import perf_counter
 
 from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.errors import GpubenchError
+from gpubench.measure.case_run import CaseRun
 from gpubench.measure.nvtx import RANGE, find_nvtx, nvtx_range
-from gpubench.measure.preparation import Preparation, Skipped
+from gpubench.measure.outcomes import Skipped
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import WARM_UP
 from gpubench.plan import source
@@ -48,7 +49,7 @@ def run_profiled(case: Case, runs: int | None) -> int:
 
     ``None``: ``GPU_RUNS``, or on the CPU for ``CPU_SECONDS``. Raises what ended the case.
     """
-    preparation = Preparation(case, "kernel", Recorder(None))
+    preparation = CaseRun(case, "kernel", Recorder(None))
     mark = find_nvtx()
     try:
         preparation.prepare().warm_up(WARM_UP)

@@ -32,7 +32,7 @@ class RecordedSamples:
         self._elapsed += next(self._samples)
 
     def elapsed(self) -> float:
-        """As of ``Measurement``: asv's timer."""
+        """As of ``CaseSampler``: asv's timer."""
         return self._elapsed
 
 

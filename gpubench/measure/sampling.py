@@ -3,7 +3,7 @@
 A *sample* is a batch of runs between two readings of a clock, or single runs on fresh inputs where
 a run takes another time on what the one before left (``times.leftover_ratio``). A *round* is the
 samples that are taken on the same arrays: where arrays lie in memory can double a time, and samples
-on the same arrays do not show it. So the arrays are moved before each round (``Execution.move``). A
+on the same arrays do not show it. So the arrays are moved before each round (``BoundCase.move``). A
 process of asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
 """
 
@@ -154,7 +154,7 @@ def looked_at(rounds: int) -> set[int]:
     return {0, rounds // 2, rounds - 1}
 
 
-class Measurement:
+class CaseSampler:
     """One labelled time of one case, which can be sampled: counts the seconds of one run.
 
     asv calls a benchmark that has a setup once a sample (``number`` is 1), which is too short for
@@ -375,7 +375,7 @@ class Measurement:
         return self._elapsed
 
 
-def take_samples(measurement: Measurement, plan: SamplePlan) -> list[tuple[float, ...]]:
+def take_samples(measurement: CaseSampler, plan: SamplePlan) -> list[tuple[float, ...]]:
     """Return the samples of each round of one process, as seconds of one run. Garbage is not
     collected meanwhile, as in ``timeit``."""
     rounds: list[tuple[float, ...]] = []

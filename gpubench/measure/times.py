@@ -9,9 +9,9 @@ from statistics import median
 from time import perf_counter
 
 from gpubench.backends.protocol import LoopSampler, Sampler
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.cold_start import ColdStartSampler
-from gpubench.measure.execution import Execution
-from gpubench.measure.sampling import MOST_RUNS, Measurement
+from gpubench.measure.sampling import MOST_RUNS, CaseSampler
 
 MOST_LAUNCHES = 100
 """Launches in one sample of ``launch``: a full queue (1,024 launches on CUDA) would make the host
@@ -32,12 +32,12 @@ a suite of a thousand cases would have ten that are taken for something that the
 pairs that 1 % needs bear no disturbed one."""
 
 
-def kernel(execution: Execution) -> Measurement:
+def kernel(execution: BoundCase) -> CaseSampler:
     """Measure from inputs resident to outputs resident: the headline."""
     return _on_resident(execution, execution.sampler)
 
 
-def cold(execution: Execution) -> Measurement:
+def cold(execution: BoundCase) -> CaseSampler:
     """``kernel`` with the last-level cache evicted before the run: one run a sample."""
 
     def refresh() -> None:
@@ -45,10 +45,10 @@ def cold(execution: Execution) -> Measurement:
         execution.session.flush()
         execution.session.synchronize()
 
-    return Measurement(execution.sampler, refresh, execution.move, most_runs=1)
+    return CaseSampler(execution.sampler, refresh, execution.move, most_runs=1)
 
 
-def end_to_end(execution: Execution) -> Measurement:
+def end_to_end(execution: BoundCase) -> CaseSampler:
     """Host arrays to host arrays: allocate, copy, run, copy back what is written or returned."""
 
     def work() -> object:
@@ -57,10 +57,10 @@ def end_to_end(execution: Execution) -> Measurement:
         fetched = [execution.fetched_result(*result) for result in results.items()]
         return execution.download(native), fetched
 
-    return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
+    return CaseSampler(lambda _: LoopSampler(perf_counter, work), execution.restore)
 
 
-def transfer(execution: Execution) -> Measurement:
+def transfer(execution: BoundCase) -> CaseSampler:
     """Return the copies alone, both ways; what a call would make and return is not there to be
     fetched. Tables go to the device and the same ones back."""
 
@@ -71,10 +71,10 @@ def transfer(execution: Execution) -> Measurement:
         fetched = [execution.fetched_result(name, native[name]) for name in there_and_back]
         return execution.download(native), fetched
 
-    return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
+    return CaseSampler(lambda _: LoopSampler(perf_counter, work), execution.restore)
 
 
-def launch(execution: Execution) -> Measurement:
+def launch(execution: BoundCase) -> CaseSampler:
     """Return the call until it returns on the host, the device not waited for."""
 
     def sampler(_: bool) -> Sampler:
@@ -84,10 +84,10 @@ def launch(execution: Execution) -> Measurement:
 
 
 def _on_resident(
-    execution: Execution, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
-) -> Measurement:
+    execution: BoundCase, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
+) -> CaseSampler:
     """Run on arrays that stay where they are, so that one finds what the one before left."""
-    return Measurement(
+    return CaseSampler(
         sampler,
         execution.restore,
         execution.move,
@@ -97,7 +97,7 @@ def _on_resident(
     )
 
 
-def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float | None:
+def leftover_ratio(execution: BoundCase, sampler: Sampler, runs: int) -> float | None:
     """Seconds of a run on what a batch of ``runs`` left, over those of one on fresh inputs.
 
     ``None`` where that is alike, or where nothing is written. In a batch, a kernel that sorts in
@@ -133,13 +133,13 @@ def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float |
     return median(ratios)
 
 
-def _fresh(time: str, execution: Execution) -> Measurement:
+def _fresh(time: str, execution: BoundCase) -> CaseSampler:
     """Return what a fresh process takes."""
     sampler = ColdStartSampler(execution.case, time)
-    return Measurement(lambda _: sampler, lambda: None, most_runs=1, dear=True)
+    return CaseSampler(lambda _: sampler, lambda: None, most_runs=1, dear=True)
 
 
-LABELLED_TIMES: dict[str, Callable[[Execution], Measurement]] = {
+LABELLED_TIMES: dict[str, Callable[[BoundCase], CaseSampler]] = {
     "kernel": kernel,
     "end_to_end": end_to_end,
     "transfer": transfer,

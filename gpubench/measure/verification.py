@@ -19,6 +19,7 @@ from gpubench.backends.software import (
     take_counts,
 )
 from gpubench.errors import GpubenchError
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.check import (
     CheckResult,
     coarser_dtypes,
@@ -28,7 +29,6 @@ from gpubench.measure.check import (
     why_copies_pass,
     why_vacuous,
 )
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, draw_arrays, poisoned
 from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
@@ -59,7 +59,7 @@ def expected_outputs(case: Case, inputs: Inputs) -> dict[str, AnyArray]:
 
 
 def verify(
-    execution: Execution, baseline: Outputs | None, orders: Sequence[str] = ()
+    execution: BoundCase, baseline: Outputs | None, orders: Sequence[str] = ()
 ) -> CheckResult:
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
 
@@ -133,7 +133,7 @@ def _has_atomics(launch: LaunchCounts) -> bool:
     )
 
 
-def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | None) -> CheckResult:
+def verify_again(execution: BoundCase, expected: Outputs, outputs: Outputs | None) -> CheckResult:
     """Compare the outputs of a later run on fresh inputs, for ``None`` of one more."""
     if outputs is None:
         execution.refresh()
@@ -141,7 +141,7 @@ def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | Non
     return _compared(execution, outputs, expected)
 
 
-def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
+def verify_often(execution: BoundCase, result: CheckResult, seconds: float) -> CheckResult:
     """Return the result of ``verify``, and of each of more runs on fresh inputs, for so many
     seconds: what is wrong at times, as a race is, has hundreds of chances to show where a run is
     short."""
@@ -162,7 +162,7 @@ def verify_often(execution: Execution, result: CheckResult, seconds: float) -> C
     return result
 
 
-def remembers(execution: Execution) -> bool:
+def remembers(execution: BoundCase) -> bool:
     """Return whether outputs stay what they were when other inputs are put where the first ones
     lie, and are wrong for these: they are kept results, which no run computes.
 
@@ -187,7 +187,7 @@ def remembers(execution: Execution) -> bool:
 
 
 def _in_orders(
-    execution: Execution,
+    execution: BoundCase,
     run: Callable[[], Outputs],
     first: Outputs,
     result: CheckResult,
@@ -231,7 +231,7 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
     return "; ".join([reason, *lines[:MOST_FAULTS], *more])
 
 
-def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
+def _proving_outputs(execution: BoundCase) -> dict[str, AnyArray]:
     """Return the outputs of a baseline's first run, in whose place nothing that was there before
     may pass: its ``out`` arrays were drawn as poison."""
     outputs = execution.outputs()
@@ -248,7 +248,7 @@ def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
 
 
 def _see_that_it_proves(
-    execution: Execution,
+    execution: BoundCase,
     expected: Outputs,
     started: Outputs,
     dtypes: Mapping[str, np.dtype[Any]] | None = None,
@@ -259,7 +259,7 @@ def _see_that_it_proves(
         raise VacuousCheckError(f"vacuous check: {reason}")
 
 
-def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
+def _found(execution: BoundCase, outputs: Outputs) -> dict[str, AnyArray]:
     """Return what the arrays of outputs held before a run, by the outputs' names."""
     found = {}
     for name, array in outputs.items():
@@ -270,14 +270,14 @@ def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
     return found
 
 
-def _read_arrays(execution: Execution) -> dict[str, AnyArray]:
+def _read_arrays(execution: BoundCase) -> dict[str, AnyArray]:
     """Return what the case starts from, by name."""
     arrays, specs = execution.inputs.arrays, execution.case.array_specs
     # Those of `init` may be declared nowhere.
     return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
 
 
-def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> CheckResult:
+def _compared(execution: BoundCase, outputs: Outputs, expected: Outputs) -> CheckResult:
     kernel, outputs = execution.case.kernel, fitted(outputs, expected)
     if fault := why_other_columns(outputs, expected, tuple(kernel.tables)):
         return CheckResult(fault=fault)
@@ -293,7 +293,7 @@ def _check_of(case: Case) -> Check:
     return case.kernel.check.model_copy(update={"dtype": "any"})
 
 
-def _own_rule(execution: Execution) -> OwnRule | None:
+def _own_rule(execution: BoundCase) -> OwnRule | None:
     """Return the function of the suite that replaces the tolerance, if it names one: a score over
     what the case starts from, or one that says what is wrong."""
     case, inputs = execution.case, execution.inputs

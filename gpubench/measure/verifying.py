@@ -25,13 +25,13 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
-from gpubench.measure.preparation import cause, devices_of, why_unfit
+from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
     expected_outputs,
     verify,

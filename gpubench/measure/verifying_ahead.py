@@ -18,13 +18,8 @@ from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import counts_wanted, limit_kernels, requested, take_faults
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import AsvSettings, asv_settings
-from gpubench.measure.preparation import (
-    Preparation,
-    Skipped,
-    WrongResult,
-    case_record,
-    cause,
-)
+from gpubench.measure.case_run import CaseRun
+from gpubench.measure.outcomes import Skipped, WrongResult, case_record, cause
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verifying import Manner, Verified, VerifiedStatus, verified
@@ -95,7 +90,7 @@ class Preparer:
         timeout = case.kernel.sampling.timeout or settings.timeout
         take_faults()  # those of the case before stand with it
         limit_kernels(timeout)
-        preparation = Preparation(
+        preparation = CaseRun(
             case,
             _label(case),
             Recorder(settings.record),

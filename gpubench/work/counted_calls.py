@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 from gpubench.backends.protocol import Call
 from gpubench.collecting import without_collecting
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import why_not
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import cause
+from gpubench.measure.outcomes import cause
 from gpubench.plan.case import Case
 
 CASES, ANSWERS = "cases.pickle", "answers.json"
@@ -76,7 +76,7 @@ def _answer(case: Case, index: int, counter: Counter) -> dict[str, Any]:
         return {"missing": cause(error, case)}
 
 
-def _count(execution: Execution, index: int, counter: Counter) -> dict[str, Any]:
+def _count(execution: BoundCase, index: int, counter: Counter) -> dict[str, Any]:
     if (empty := execution.session.empty()) is None:
         return {"missing": "its backend has no empty call to subtract"}
     calls = {EMPTY: empty, WORK: execution.call}
@@ -104,7 +104,7 @@ def _count(execution: Execution, index: int, counter: Counter) -> dict[str, Any]
     return {"counts": counts}
 
 
-def _call(execution: Execution, call: Call) -> None:
+def _call(execution: BoundCase, call: Call) -> None:
     execution.restore()
     call()
     execution.session.synchronize()

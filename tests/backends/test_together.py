@@ -17,10 +17,11 @@ from gpubench.backends.protocol import DeviceLostError, LayoutError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.backends.together import lengths_of
 from gpubench.errors import KernelError, SuiteError
+from gpubench.measure.bound_case import BoundCase, opened
+from gpubench.measure.case_run import CaseRun
 from gpubench.measure.conditions import why_not
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import Preparation, WrongResult, devices_of
+from gpubench.measure.outcomes import WrongResult, devices_of
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
@@ -78,7 +79,7 @@ def scale_by(folder: Path, *parts: str, n: int = 1000, backend: str = "scripted"
 
 
 @contextmanager
-def verified(case: Case) -> Iterator[Execution]:
+def verified(case: Case) -> Iterator[BoundCase]:
     """A case whose outputs are right, still open."""
     inputs = draw_inputs(case)
     expected = expected_outputs(case, inputs)
@@ -242,8 +243,8 @@ def test_sessions_of_all_parts_are_closed_on_their_threads(
     assert closed == ["slow_0", "quick_0"]
 
 
-def recording(folder: Path, case: Case, time: str = "kernel") -> Preparation:
-    return Preparation(case, time, Recorder(folder / "record.jsonl"))
+def recording(folder: Path, case: Case, time: str = "kernel") -> CaseRun:
+    return CaseRun(case, time, Recorder(folder / "record.jsonl"))
 
 
 @pytest.mark.parametrize("time", ["kernel", "end_to_end"])

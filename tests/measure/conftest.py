@@ -9,7 +9,7 @@ from gpubench.measure.disturbance import Counters
 def no_runs_that_are_compared_for_a_time(monkeypatch):
     """How many these are depends on the machine, and scripts go on with each run: kernels here are
     wrong, or crash, in a run with a number. ``tests/wrong`` and one test of its own have them."""
-    monkeypatch.setattr("gpubench.measure.preparation.LOOKING", 0.0)
+    monkeypatch.setattr("gpubench.measure.case_run.LOOKING", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
-from gpubench.measure.preparation import WrongResult
-from gpubench.measure.sampling import Measurement
+from gpubench.measure.outcomes import WrongResult
+from gpubench.measure.sampling import CaseSampler
 from gpubench.plan.expansion import cases_of
 
 KERNEL = """
@@ -42,7 +42,7 @@ def launches(folder, function):
 
 
 def test_outputs_are_read_when_the_device_is_done(tmp_path):
-    launches(tmp_path, "scale_asynchronously").preparation.prepare()
+    launches(tmp_path, "scale_asynchronously").run.prepare()
 
 
 def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
@@ -53,12 +53,12 @@ def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
 
 def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
     recording = launches(tmp_path, "crash_while_timed")
-    sampling = recording.preparation.prepare()
+    sampling = recording.run.prepare()
     for _ in range(500):
         sampling.sample()
     assert recording.last.status == "ok"
     with pytest.raises(DeviceLostError):
-        recording.preparation.synchronize()
+        recording.run.synchronize()
     assert (recording.last.status, recording.last.reason) == (
         "failed",
         "the work crashed on cpu, as its script says",
@@ -68,11 +68,11 @@ def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
 @pytest.mark.parametrize("hook", ["teardown", "setup"])
 def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
     # A sample that is taken again would wait for the device, however busy the machine is.
-    monkeypatch.setattr(Measurement, "begin_watch", lambda *_: None)
+    monkeypatch.setattr(CaseSampler, "begin_watch", lambda *_: None)
     recording = launches(tmp_path, "crash_while_timed")
     monkeypatch.setattr(AsvSettings, "record", recording.path)
     timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
-    identity = recording.preparation.case.identity
+    identity = recording.run.case.identity
     timed.setup(identity)
     for _ in range(500):
         timed.run(identity)

@@ -108,11 +108,11 @@ class Sampled:
 
 def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) -> None:
     recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     first = recording.last
     for sampled in (Sampled(), Sampled("throttled: 9 MHz"), Sampled("throttled: 8 MHz")):
         later: Any = sampled
-        recording.preparation.note(later)
+        recording.run.note(later)
     added = [line for line in recording.lines if line not in (first,)][-1]
     assert isinstance(added, CaseRecord)
     assert added.warnings == (*first.warnings, "throttled: 9 MHz")
@@ -122,7 +122,7 @@ def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) ->
 
 def test_another_way_of_sampling_is_put_on_record(tmp_path: Path) -> None:
     recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     later: Any = Sampled(method="plain events")
-    recording.preparation.note(later)
+    recording.run.note(later)
     assert recording.last.method == "plain events"

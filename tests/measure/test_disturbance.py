@@ -16,7 +16,7 @@ from gpubench.measure.disturbance import (
     counters,
     others,
 )
-from gpubench.measure.sampling import Measurement, SamplePlan, take_samples
+from gpubench.measure.sampling import CaseSampler, SamplePlan, take_samples
 
 LONG = 1e3
 """Seconds in which disturbed samples may be taken again."""
@@ -189,7 +189,7 @@ def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
         lambda again, seconds, **_: neighbours.watch(again, seconds),
     )
     sampler = Loop(8.0, 1.0)
-    measured = Measurement(lambda again: sampler, lambda: None)
+    measured = CaseSampler(lambda again: sampler, lambda: None)
     measured.sample_seconds = 0.01
     rounds = take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
     assert rounds == [(1.0,), (1.0,)]
@@ -200,6 +200,6 @@ def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
 def test_what_a_device_times_is_not_watched(monkeypatch):
     sampler = Loop(1.0)
     sampler.method = "graph replay"
-    measured = Measurement(lambda again: sampler, lambda: None)
+    measured = CaseSampler(lambda again: sampler, lambda: None)
     take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
     assert measured.disturbance is None

@@ -15,7 +15,7 @@ from gpubench.backends import registry
 from gpubench.measure import memory, watcher
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.direct import Job, bench, take_turn
-from gpubench.measure.preparation import Skipped
+from gpubench.measure.outcomes import Skipped
 from gpubench.measure.verifying import Manner, Verifier
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord

@@ -29,7 +29,7 @@ from gpubench.measure.paired import (
     in_turn,
     opponent_of,
 )
-from gpubench.measure.sampling import ROUNDS, TRIES, Measurement
+from gpubench.measure.sampling import ROUNDS, TRIES, CaseSampler
 from gpubench.parallel import processors
 from gpubench.record import parse_line, to_line
 
@@ -117,7 +117,7 @@ def test_a_case_is_paired_with_its_baseline_where_the_suite_asks_for_it(tmp_path
 
 def test_the_ratios_are_put_on_record(tmp_path):
     recording = Recording(tmp_path, case(tmp_path, "one_ms"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == (2.0,) * 12
     assert recording.last.pair_rounds == (3,) * 4
     assert parse_line(to_line(recording.last)) == recording.last
@@ -129,7 +129,7 @@ def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
 ):
     monkeypatch.setattr("gpubench.measure.paired.BRIEF", 4.0)  # 40 rounds of 18 ms, twice
     recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     rounds = min(2 * samples, BRIEF_ROUNDS)
     assert recording.last.pair_ratios == (2.0,) * 3 * rounds
     assert recording.last.pair_rounds == (3,) * rounds
@@ -140,9 +140,9 @@ def test_where_that_takes_long_a_round_is_one_pair_and_rounds_are_fewer(tmp_path
     monkeypatch.setattr("gpubench.measure.paired.BRIEF", 0.0625)
     # The moves are real, and slow on a busy machine.
     none = property(lambda measurement: 0.0, lambda measurement, seconds: None)
-    monkeypatch.setattr("gpubench.measure.sampling.Measurement.move_seconds", none, raising=False)
+    monkeypatch.setattr("gpubench.measure.sampling.CaseSampler.move_seconds", none, raising=False)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 20, rounds: 1"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_rounds == (1,) * 10
 
 
@@ -161,7 +161,7 @@ def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
     for sampling in ("sample_time: 0.02", "number: 20"):
         asked = text.replace("paired: true", f"repeat: 10, {sampling}")
         recording = Recording(tmp_path, case_of(tmp_path, asked, "candidate"))
-        assert recording.preparation.prepare().runs == 20
+        assert recording.run.prepare().runs == 20
     assert sides == [(2, 1), (2, 2)]
 
 
@@ -174,7 +174,7 @@ def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
 )
 def test_otherwise_nothing_is_paired_without_being_asked_for(tmp_path, sampling):
     recording = Recording(tmp_path, case(tmp_path, "one_ms", sampling))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
@@ -183,12 +183,12 @@ def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypat
     """64 bytes, and ten rounds of three pairs of 2 and 4 ms, warmed."""
     monkeypatch.setattr(f"gpubench.measure.paired.{limit}", value)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == ()
 
 
 def crowded(monkeypatch, is_crowded):
-    monkeypatch.setattr(Measurement, "is_crowded", property(lambda side: is_crowded))
+    monkeypatch.setattr(CaseSampler, "is_crowded", property(lambda side: is_crowded))
 
 
 @pytest.mark.parametrize("in_one_thread", [(False,), (True, False)])
@@ -201,7 +201,7 @@ def test_work_of_several_threads_is_not_paired_without_being_asked_for(
     asked = iter(in_one_thread)
     monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, next(asked, None)) == ((), None)
 
 
@@ -235,7 +235,7 @@ def on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, sampling="repeat:
     # A sample that waits for a core, because other tests run beside, is left out.
     monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: 0.0)
     recording = Recording(tmp_path, case(tmp_path, "waits_at_times", sampling))
-    recording.preparation.prepare()
+    recording.run.prepare()
     return recording.last
 
 
@@ -332,7 +332,7 @@ def test_crowded_is_where_threads_wait_for_others(monkeypatch, waited, others_ar
     monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: waited)
     busy = "1.0 of 2 cores are busy" if others_are_busy else None
     monkeypatch.setattr("gpubench.measure.sampling.busy_since", lambda *_: busy)
-    side = Measurement(lambda later: None, lambda: None)
+    side = CaseSampler(lambda later: None, lambda: None)
     assert side.is_crowded == is_crowded
 
 
@@ -345,7 +345,7 @@ def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, mon
         lambda: replace(counters(), threads={"1": Thread(0.0, float(next(waited)))}),
     )
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert next(waited) > 1
     assert recording.last.pair_ratios == ()
 
@@ -353,7 +353,7 @@ def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, mon
 def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):
     text = THREADS.replace("paired: true", "repeat: 10")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
@@ -365,13 +365,13 @@ def test_the_baseline_s_runs_are_its_own(tmp_path):
         if case.implementation_name == "uneven"
     )
     recording = Recording(tmp_path, uneven)
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert sorted(recording.last.pair_ratios) == [0.6666667] * 6 + [1.0] * 6 + [2.0] * 6
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_and_a_warning_says_why(tmp_path):
     recording = Recording(tmp_path, case_of(tmp_path, THREADS, "candidate"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == ()
     assert (
         "not paired: candidate runs on 2 threads and base on 1 thread of the same pool, "

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from gpubench.backends import registry
-from gpubench.backends.protocol import LayoutError
 from gpubench.backends.software import NAME, count_launches, take_faults
-from gpubench.errors import BackendError, GpubenchError, KernelError, describe_error
-from gpubench.measure.check import CheckResult
+from gpubench.errors import KernelError
+from gpubench.measure.bound_case import SMALL, BoundCase, opened
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
 from gpubench.measure.counting import counts_of
-from gpubench.measure.execution import SMALL, Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.memory import exceeded, peak_bytes
+from gpubench.measure.memory import peak_bytes
+from gpubench.measure.outcomes import (
+    Refused,
+    Skipped,
+    WrongResult,
+    case_record,
+    cause,
+    errors_and_score,
+    one_of_each,
+    why_unfit,
+)
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import (
     FRESH_WARNING,
-    Measurement,
+    CaseSampler,
     SamplePlan,
     Sized,
     sample_plan,
 )
 from gpubench.measure.scores import Outputs
-from gpubench.measure.targets import place_in_module
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
@@ -41,7 +47,6 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.plan.source import reference_of
 from gpubench.record import CaseRecord, CountsRecord, RecordedStatus
 from gpubench.suite.model import Sampling
 
@@ -63,31 +68,8 @@ REDRAWN = 2**26
 them: 64 MiB of float64 take 0.1 s."""
 
 
-class Skipped(GpubenchError):
-    """The case cannot or must not be timed here; the message says why. Not a failure."""
-
-    def __init__(self, reason: str, status: RecordedStatus = "skipped", **fields: object) -> None:
-        """``status`` and ``fields``: what goes on record besides."""
-        super().__init__(reason)
-        self.status, self.fields = status, fields
-
-
-class Refused(GpubenchError):
-    """The code is not that of the commit; the message says what to change."""
-
-
-class WrongResult(GpubenchError):
-    """The implementation does not compute what the baseline computes."""
-
-    status: RecordedStatus = "wrong"
-
-    def __init__(self, reason: str, checked: CheckResult | None = None) -> None:
-        super().__init__(reason)
-        self.fields = {} if checked is None else _errors_and_score(checked)
-
-
 @dataclass
-class Preparation:
+class CaseRun:
     """Prepares one labelled time of one case and keeps its record; ``close`` frees the device."""
 
     case: Case
@@ -118,9 +100,9 @@ class Preparation:
     _layouts: Mapping[str, str] = field(default_factory=dict)
     """How its arrays lie in memory, once they are drawn."""
     _stack: ExitStack = field(default_factory=ExitStack)
-    _execution: Execution | None = None
+    _execution: BoundCase | None = None
 
-    def prepare(self) -> Measurement:
+    def prepare(self) -> CaseSampler:
         """Draw, check and size; raises ``Skipped``, ``WrongResult`` or what went wrong, each put on
         record first."""
         self.recorder.write_facts(self.run, self.provenance.facts())
@@ -155,7 +137,7 @@ class Preparation:
                 raise Skipped(unfit) from error
             raise
 
-    def _prepared(self) -> Measurement:
+    def _prepared(self) -> CaseSampler:
         case, declared = self.case, self.declared or self.case.kernel.sampling
         if reason := why_not(case):
             raise Skipped(reason)
@@ -179,7 +161,7 @@ class Preparation:
             checked = verify_often(execution, checked, LOOKING)
         if reason := wrong_reason(case, checked, take_faults()):
             raise WrongResult(reason, checked)
-        errors = _errors_and_score(checked)
+        errors = errors_and_score(checked)
         if session.simulated:
             self.counts = counts_of(execution)
             if self.counts is not None:
@@ -228,7 +210,7 @@ class Preparation:
         fresh = tuple(one for one in earlier.warnings if one.startswith(FRESH_WARNING))
         return Sized(earlier.runs_per_sample, fresh)
 
-    def look(self, measurement: Measurement) -> None:
+    def look(self, measurement: CaseSampler) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run
         does not work in place, on what the runs before it left. A last sample of a single run was
         on fresh inputs, and is itself looked at where it does not work in place.
@@ -273,7 +255,7 @@ class Preparation:
         self.record = replace(self.record, peak_bytes=peak, at=now())
         self.recorder.write(self.record)
 
-    def _look(self, execution: Execution, timed_runs: int, outputs: Outputs | None = None) -> None:
+    def _look(self, execution: BoundCase, timed_runs: int, outputs: Outputs | None = None) -> None:
         """Do the same with the outputs of one run after so many that were timed, by default of one
         more; ``execution`` may be that of the opponent."""
         assert self._execution is not None
@@ -296,7 +278,7 @@ class Preparation:
                 execution.call()
                 execution.session.synchronize()
 
-    def note(self, measurement: Measurement) -> None:
+    def note(self, measurement: CaseSampler) -> None:
         """Put the case on record again when sampling has something new to warn of, or goes on in
         another way."""
         before = self.record
@@ -325,82 +307,3 @@ class Preparation:
         record = replace(case_record(self.case, self.time, status), layouts=self._layouts)
         self.record = replace(record, version=self.version, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
-
-
-def _errors_and_score(result: CheckResult) -> dict[str, float | None]:
-    """Return what a check found, as fields of the record."""
-    names = ("max_abs_error", "max_rel_error", "score")
-    return {name: getattr(result, name) for name in names}
-
-
-def case_record(case: Case, time: str, status: RecordedStatus) -> CaseRecord:
-    """Return what can be said of a case before it runs, as a line of the record; without launch and
-    work where the suite's formulas fail, which the status then says."""
-    baseline, compiled, capabilities = baseline_of(case), None, None
-    with suppress(BackendError):  # one that cannot be had
-        backend = registry.get(case.backend)
-        compiled, capabilities = "compile" in backend.times, backend.capabilities
-    record = CaseRecord(
-        benchmark=case.benchmark(time).asv_name,
-        case=case.identity,
-        status=status,
-        at=now(),
-        backend=case.backend,
-        device=case.device,
-        values=case.values,
-        sizes=case.group.size_names,
-        title=case.implementation.title,
-        tags=case.suite.tags,
-        baseline_benchmark=baseline.benchmark("kernel").asv_name if baseline else None,
-        baseline_case=baseline.identity if baseline else None,
-        threads=case.threads,
-        compiled=compiled,
-        capabilities=capabilities,
-    )
-    if status == "started":
-        return record
-    with suppress(GpubenchError):
-        launch, (nbytes, flops) = case.launch, case.work()
-        record = replace(record, bytes=nbytes, flops=flops)
-        if launch is not None:
-            block, grid, shared = launch.block, launch.grid, launch.shared_bytes
-            record = replace(record, block=block, grid=grid, shared_bytes=shared)
-    return record
-
-
-def baseline_of(case: Case) -> Case | None:
-    """Return the case's baseline; ``None`` too where a formula of the suite gives it no shape: the
-    case then fails of that."""
-    try:
-        return case.baseline()
-    except GpubenchError:
-        return None
-
-
-def devices_of(case: Case) -> set[str]:
-    """Return where the case, its baseline and its parts run."""
-    of_parts = {d for part in case.group.parts for d in part.devices if part.serves(d)}
-    return {one.device for one in (case, baseline_of(case)) if one is not None} | of_parts
-
-
-def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Return the first warning of each kind, which is the words before its colon."""
-    kinds: dict[str, str] = {}
-    for warning in warnings:
-        kinds.setdefault(warning.partition(":")[0], warning)
-    return tuple(kinds.values())
-
-
-def why_unfit(case: Case, error: BaseException) -> str | None:
-    """Return why a case cannot run here, as its preparation found out: its memory limit, or the
-    layout of an array. ``None`` where the error is another one."""
-    return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
-
-
-def cause(error: BaseException, case: Case | None = None) -> str:
-    """Return why a case failed, for its record: other libraries' errors with their kind, and with
-    the line of the module that the case names, where one of its lines was at work."""
-    if isinstance(error, GpubenchError):
-        return str(error).strip() or "no message"
-    reference = reference_of(case.implementation) if case is not None else None
-    return f"{describe_error(error)}{place_in_module(error, reference)}"

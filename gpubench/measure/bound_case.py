@@ -41,7 +41,7 @@ get fresh pages anyway."""
 
 
 @contextmanager
-def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
+def opened(case: Case, inputs: Inputs) -> Iterator[BoundCase]:
     """Bind the case on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
@@ -52,10 +52,10 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
     target, backend = load_target(case), registry.get(case.backend)
     with backend.open(case.device, case.threads, case.options()) as session, limited(case):
-        yield Execution(session, case, target, inputs)
+        yield BoundCase(session, case, target, inputs)
 
 
-class Execution:
+class BoundCase:
     """Arrays and call of one case, resident where the session puts them."""
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
