@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from statistics import median
 
+from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
-from gpubench.measure.case_run import CaseRun
+from gpubench.measure.case_run import CaseRun, Step
 from gpubench.measure.conditions import changes_process, why_ended, why_stopped
 from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
 from gpubench.measure.paired import opponent_of
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
+from gpubench.measure.sampling import SamplePlan, sample_plan
 from gpubench.measure.worker import Unanswered, Worker
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
@@ -138,21 +139,21 @@ def _kernel_of(job: Job) -> tuple[str, str]:
 
 
 def take_turn(job: Job) -> Measured:
-    """Prepare, check and sample in this process. What goes wrong is in the record."""
-    preparation = CaseRun(job.case, job.time, Recorder(None), job.timeout, job.opponent, job.plan)
+    """Prepare, verify and sample in this process. What goes wrong is in the record."""
+    recorder = Recorder(None)
+    run = CaseRun(job.case, job.time, recorder, job.timeout, opponent=job.opponent, plan=job.plan)
     try:
-        measurement = preparation.prepare()
-        with preparation.recording():
-            rounds = take_samples(measurement, job.plan)
-            preparation.look(measurement)
-        preparation.synchronize()
-        preparation.watch_memory()
-        preparation.note(measurement)
+        run.advance(Step.PREPARED)
+        with without_collecting():  # as in ``timeit``
+            while not run.is_sampled:
+                run.advance(Step.SAMPLED)
+        run.advance(Step.CLOSED)
     except Exception:
-        return Measured(preparation.record)
+        return Measured(run.record)
     finally:
-        preparation.close()
-    return Measured(preparation.record, (tuple(rounds),), (measurement.disturbance,))
+        run.close()
+    rounds = tuple(map(tuple, run.rounds))
+    return Measured(run.record, (rounds,), (run.disturbance,))
 
 
 @contextmanager

@@ -22,7 +22,14 @@ from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import changes_process
 from gpubench.measure.disturbance import WAITED, core_of, counters, ran, waited
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, CaseSampler, SamplePlan, looked_at
+from gpubench.measure.sampling import (
+    ROUNDS,
+    SAMPLE_TIME,
+    TRIES,
+    CaseSampler,
+    SamplePlan,
+    begin_rounds,
+)
 from gpubench.measure.times import kernel
 from gpubench.names import CPU
 from gpubench.plan.case import Case
@@ -207,13 +214,11 @@ def _crowded(mine: CaseSampler, theirs: CaseSampler) -> Pairs:
     ratios: list[float] = []
     end = perf_counter() + LONGEST
     with without_collecting():
-        for number in range(ROUNDS):
+        for number in begin_rounds((mine, theirs), ROUNDS):
             if number and perf_counter() > end:
                 break
             halves: dict[CaseSampler, float] = {}
             for side in (mine, theirs) if number % 2 else (theirs, mine):
-                if number:
-                    side.begin_round()
                 halves[side] = _quickest(side)
             if all(0 < seconds < math.inf for seconds in halves.values()):
                 ratios.append(_ratio(halves[mine], halves[theirs]))
@@ -346,11 +351,7 @@ def in_turn(mine: CaseSampler, theirs: CaseSampler, rounds: int, size: int) -> P
     ratios: list[float] = []
     counts: list[int] = []
     with without_collecting():
-        for number in range(rounds):
-            if number:
-                compared = number in looked_at(rounds)
-                mine.begin_round(compared=compared)
-                theirs.begin_round(compared=compared)
+        for number in begin_rounds((mine, theirs), rounds):
             before = len(ratios)
             for turn in range(size):
                 if (number + turn) % 2:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import Any
 
 from gpubench.backends.protocol import Sampler
-from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.disturbance import (
     ON_THE_HOST,
@@ -97,6 +95,11 @@ class SamplePlan:
         fitting = self.most if seconds <= 0 else math.ceil(self.seconds / seconds)
         return max(self.least, min(self.most, fitting), 1)
 
+    def schedule(self, sampler: CaseSampler) -> Schedule:
+        """Return the samples of one process."""
+        sizes = split_into_rounds(self.samples(sampler.sample_seconds))
+        return Schedule(tuple(sizes), self.warm_up)
+
 
 @dataclass(frozen=True, slots=True)
 class Sized:
@@ -106,6 +109,37 @@ class Sized:
     """In one sample."""
     fresh_runs: tuple[str, ...] = ()
     """The warning that each run gets fresh inputs, where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Which samples one process takes of a case that is ready."""
+
+    sizes: tuple[int, ...]
+    """Samples of each round."""
+    warm_up: float = 0.0
+    """Seconds in which samples are taken and dropped first."""
+    outer_warm_up: float = 0.0
+    """Seconds after that in which who steps the run drops samples itself, as asv may."""
+    may_end_from: int | None = None
+    """Samples from which outputs are verified after each, as no other may come; absent: all."""
+    enough: int | None = None
+    """Samples that are enough once ``seconds`` are over; absent: all."""
+    seconds: float = math.inf
+
+    @property
+    def samples(self) -> int:
+        """Samples of all rounds."""
+        return sum(self.sizes)
+
+    def is_over(self, taken: int, seconds: float) -> bool:
+        """Return whether so many samples, taken in so many ``seconds``, are all."""
+        is_enough = self.enough is not None and seconds > self.seconds and taken >= self.enough
+        return is_enough or taken >= self.samples
+
+    def may_end(self, taken: int) -> bool:
+        """Return whether no other sample may come after so many."""
+        return taken >= (self.samples if self.may_end_from is None else self.may_end_from)
 
 
 def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
@@ -124,7 +158,7 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
     return SamplePlan(processes, least, most, seconds, warm_up)
 
 
-def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
+def apply_asv_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
     """Return the same with what asv's command line sets (``-a sample_time=0.1``), but for its
     ``number``: of asv's calls each is a sample of ours, and ``--quick`` asks for one call."""
     names = ("rounds", "repeat", "sample_time", "warmup_time")
@@ -134,19 +168,14 @@ def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampli
     return sampling.model_copy(update=update)
 
 
-def shared(samples: int) -> list[int]:
+def split_into_rounds(samples: int) -> list[int]:
     """Return the samples of each round: as many rounds as there may be, none with two more than
     another."""
     rounds = min(ROUNDS, samples)
     return [samples * (i + 1) // rounds - samples * i // rounds for i in range(rounds)]
 
 
-def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the samples, in the order in which they were taken, of each round."""
-    return [tuple(seconds[end - n : end]) for n, end in zip(sizes, accumulate(sizes), strict=True)]
-
-
-def looked_at(rounds: int) -> set[int]:
+def rounds_to_verify(rounds: int) -> set[int]:
     """Return which of so many rounds, by number from 0, begin with a look at the outputs: the
     first, before anything counts; the one in the middle and the last, so that what is wrong at
     times, as a race is, has more than one chance to show. After the last sample comes another
@@ -375,16 +404,12 @@ class CaseSampler:
         return self._elapsed
 
 
-def take_samples(measurement: CaseSampler, plan: SamplePlan) -> list[tuple[float, ...]]:
-    """Return the samples of each round of one process, as seconds of one run. Garbage is not
-    collected meanwhile, as in ``timeit``."""
-    rounds: list[tuple[float, ...]] = []
-    with without_collecting():
-        measurement.begin_watch(plan)
-        measurement.warm_up(plan.warm_up)
-        sizes = shared(plan.samples(measurement.sample_seconds))
-        for number, size in enumerate(sizes):
-            if number:
-                measurement.begin_round(compared=number in looked_at(len(sizes)))
-            rounds.append(tuple(measurement.restored_sample() for _ in range(size)))
-    return rounds
+def begin_rounds(samplers: Sequence[CaseSampler], rounds: int) -> Iterator[int]:
+    """Yield the number of each round, from 0, once the arrays of all ``samplers`` lie in their
+    places for it. Those of the first round lie there already."""
+    verified = rounds_to_verify(rounds)
+    for number in range(rounds):
+        if number:
+            for sampler in samplers:
+                sampler.begin_round(compared=number in verified)
+        yield number

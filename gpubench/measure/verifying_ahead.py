@@ -90,22 +90,22 @@ class Preparer:
         timeout = case.kernel.sampling.timeout or settings.timeout
         take_faults()  # those of the case before stand with it
         limit_kernels(timeout)
-        preparation = CaseRun(
+        run = CaseRun(
             case,
             _label(case),
             Recorder(settings.record),
             timeout,
-            run=settings.run,
+            asv_run=settings.run,
             version=_version(case),
             provenance=self._provenance,
             count=counts_wanted(),
         )
         try:
-            preparation.prepare()
+            run.prepare()
         except (Skipped, WrongResult) as error:
             status = "right" if error.status == "verified" else error.status
             return Verified(cast(VerifiedStatus, status), str(error))
         except Exception as error:
             return Verified("failed", cause(error, case))
-        preparation.close()
+        run.close()
         return Verified("failed", "no device in software answered")

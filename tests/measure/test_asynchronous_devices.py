@@ -7,6 +7,7 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
+from gpubench.measure.case_run import Step
 from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.sampling import CaseSampler
 from gpubench.plan.expansion import cases_of
@@ -19,7 +20,7 @@ arrays:
 call: [a, out]
 devices: [cpu, 'scripted:0']
 measure: [kernel, launch]
-sampling: {warmup_time: 0}
+sampling: {warmup_time: 0, repeat: 500}
 implementations:
   numpy: {function: misbehaving_kernels:scale}
   candidate: {function: misbehaving_kernels:FUNCTION, backend: scripted}
@@ -36,7 +37,7 @@ def group_of(folder, function):
 
 
 def launches(folder, function):
-    """A preparation of the one time that does not wait for the device."""
+    """The run of the one time that does not wait for the device."""
     case = next(cases_of(group_of(folder, function)))
     return Recording(folder, case, "launch")
 
@@ -53,20 +54,19 @@ def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
 
 def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
     recording = launches(tmp_path, "crash_while_timed")
-    sampling = recording.run.prepare()
-    for _ in range(500):
-        sampling.sample()
+    recording.run.advance(Step.SAMPLED)
     assert recording.last.status == "ok"
+    for _ in range(500):
+        recording.run.bound.call()
     with pytest.raises(DeviceLostError):
-        recording.run.synchronize()
+        recording.run.advance(Step.SETTLED)
     assert (recording.last.status, recording.last.reason) == (
         "failed",
         "the work crashed on cpu, as its script says",
     )
 
 
-@pytest.mark.parametrize("hook", ["teardown", "setup"])
-def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
+def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch):
     # A sample that is taken again would wait for the device, however busy the machine is.
     monkeypatch.setattr(CaseSampler, "begin_watch", lambda *_: None)
     recording = launches(tmp_path, "crash_while_timed")
@@ -74,8 +74,10 @@ def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
     timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
     identity = recording.run.case.identity
     timed.setup(identity)
-    for _ in range(500):
-        timed.run(identity)
     with pytest.raises(DeviceLostError):
-        getattr(timed, hook)(identity)
+        for _ in range(timed.repeat):
+            timed.run(identity)
+            timed.teardown(identity)
+            timed.setup(identity)
     assert recording.last.status == "failed"
+    timed.teardown(identity)  # as asv does after a failure

@@ -16,7 +16,7 @@ from gpubench.measure.disturbance import (
     counters,
     others,
 )
-from gpubench.measure.sampling import CaseSampler, SamplePlan, take_samples
+from gpubench.measure.sampling import CaseSampler, SamplePlan
 
 LONG = 1e3
 """Seconds in which disturbed samples may be taken again."""
@@ -191,8 +191,8 @@ def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
     sampler = Loop(8.0, 1.0)
     measured = CaseSampler(lambda again: sampler, lambda: None)
     measured.sample_seconds = 0.01
-    rounds = take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
-    assert rounds == [(1.0,), (1.0,)]
+    measured.begin_watch(SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    assert [measured.restored_sample() for _ in range(2)] == [1.0, 1.0]
     assert measured.elapsed() == 2.0
     assert measured.disturbance.again == 1
 
@@ -201,5 +201,6 @@ def test_what_a_device_times_is_not_watched(monkeypatch):
     sampler = Loop(1.0)
     sampler.method = "graph replay"
     measured = CaseSampler(lambda again: sampler, lambda: None)
-    take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    measured.begin_watch(SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    measured.restored_sample()
     assert measured.disturbance is None

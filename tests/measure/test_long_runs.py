@@ -79,5 +79,5 @@ def test_what_works_in_place_may_have_run_several_times_in_the_last_sample(tmp_p
     measurement = recording.run.prepare()
     measurement.restored_sample()
     measurement.sample()
-    recording.run.look(measurement)
+    recording.run.verify_at_last()
     assert recording.last.status == "ok"

@@ -11,10 +11,10 @@ from test_leftovers import OUT, QUICK, candidate, measured
 from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.bound_case import BoundCase
-from gpubench.measure.case_run import verify_again
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.outcomes import WrongResult
-from gpubench.measure.sampling import looked_at
+from gpubench.measure.sampling import rounds_to_verify
+from gpubench.measure.verification import verify_again
 from gpubench.record import CaseRecord, RoundsRecord
 
 
@@ -110,7 +110,7 @@ def test_an_opponent_that_is_wrong_by_then_ends_the_case(tmp_path):
     ("rounds", "looks"), [(1, {0}), (2, {0, 1}), (5, {0, 2, 4}), (20, {0, 10, 19})]
 )
 def test_a_look_is_taken_at_the_first_round_the_middle_and_the_last(rounds, looks):
-    assert looked_at(rounds) == looks
+    assert rounds_to_verify(rounds) == looks
 
 
 @pytest.mark.parametrize(("small", "looks"), [(10**6, 5), (8, 2)])

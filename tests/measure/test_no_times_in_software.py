@@ -59,7 +59,7 @@ def test_paired_mode_takes_no_time_of_a_baseline_in_software(tmp_path, monkeypat
     paired = case(tmp_path, PAIRED, "[cpu]")
     baseline = case(tmp_path, PAIRED, "['scripted:0']").baseline()
     recording = Recording(tmp_path, paired)
-    monkeypatch.setattr("gpubench.measure.case_run.opponent_of", lambda *_: baseline)
+    monkeypatch.setattr("gpubench.measure.observers.pairs.opponent_of", lambda *_: baseline)
     recording.run.prepare()
     assert recording.last.status == "ok"
     assert recording.last.pair_ratios == ()

@@ -1,0 +1,37 @@
+"""Writes what becomes of a case, and the medians of its rounds, into the record."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from gpubench.measure.observers.protocol import Observer
+from gpubench.measure.recorder import now
+from gpubench.names import FRESH_TIMES
+from gpubench.record import RoundsRecord
+
+if TYPE_CHECKING:
+    from gpubench.measure.case_run import CaseRun
+
+
+class RecordObserver(Observer):
+    """Append a line to the record for each change, which is nothing where no record is kept."""
+
+    def on_begin(self, run: CaseRun) -> None:
+        """Write the facts of the run, unless another of its processes has."""
+        run.recorder.write_facts(run.asv_run, run.provenance.facts())
+
+    def on_record_change(self, run: CaseRun) -> None:
+        """Write the case's line."""
+        run.recorder.write(run.record)
+
+    def on_finish(self, run: CaseRun) -> None:
+        """Write the medians of the rounds; of fresh processes, which have none, the samples."""
+        seconds = tuple(one for samples in run.rounds for one in samples)
+        is_fresh = run.time in FRESH_TIMES
+        medians = () if is_fresh else tuple(map(median, run.rounds))
+        samples = () if len(medians) == len(seconds) else seconds
+        record = run.record
+        run.recorder.write(
+            RoundsRecord(record.benchmark, record.case, now(), medians, run.disturbance, samples)
+        )
