@@ -355,6 +355,7 @@ class CaseRun:
     def _size(self, errors: Mapping[str, float | None], warnings: tuple[str, ...]) -> None:
         """Size the sample, let observers measure what stands beside it, and put the case on record
         as ready."""
+        self._tell("on_verify")
         bound = self.bound
         self._sampler = sampler = LABELLED_TIMES[self.time](bound)
         if self._is_small:

@@ -20,8 +20,8 @@ from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.case_run import CaseRun, Step
 from gpubench.measure.conditions import changes_process, why_ended, why_stopped
+from gpubench.measure.observers.pairs import opponent_of
 from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
-from gpubench.measure.paired import opponent_of
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import SamplePlan, sample_plan
 from gpubench.measure.worker import Unanswered, Worker

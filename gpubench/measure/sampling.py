@@ -13,28 +13,19 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from gpubench.backends.protocol import Sampler
 from gpubench.measure.asv_settings import TIMEOUT
-from gpubench.measure.disturbance import (
-    ON_THE_HOST,
-    QUEUED,
-    WAITED,
-    WINDOW,
-    Watch,
-    busy_since,
-    core_use,
-    counters,
-    waited,
-)
+from gpubench.measure.disturbance import WAITED, counters, waited
 from gpubench.names import FRESH_TIMES
-from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
 
 SAMPLE_TIME = 0.01
 """Seconds that a sample should last at least, as in asv."""
+ON_THE_HOST = ("host loop", "event loop", "plain events")
+"""Methods whose times contain what the host waits for; a device's own events do not."""
 PROCESSES = 2
 """Processes for one case, asv's default for its ``rounds``."""
 MOST = 10
@@ -212,12 +203,12 @@ class CaseSampler:
         self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
         self._most_runs, self._dear = most_runs, dear
         self._sampler = sampler(False)
-        self._core_use, self._counters = core_use(), counters()
         self._began = time.perf_counter()
         self._elapsed = 0.0
-        self._watch: Watch | None = None
         self._fresh_runs: tuple[str, ...] = ()
         """Why each run gets fresh inputs, as a warning; empty where it does not."""
+        self.take: Callable[[Callable[[], float]], float] = lambda batch: batch()
+        """Takes the batch of a sample, and may take it again; returns what counts."""
         self.look: Callable[[int, Mapping[str, Any]], None] | None = None
         """Is shown outputs after so many timed runs, where some rounds begin, and raises where they
         are wrong."""
@@ -243,24 +234,15 @@ class CaseSampler:
         return (*self._fresh_runs, *self._sampler.warnings)
 
     @property
-    def disturbance(self) -> Disturbance | None:
-        """What others did to the samples since ``begin_watch``; ``None`` where nothing is known."""
-        return self._watch.disturbance() if self._watch else None
-
-    @cached_property
-    def is_crowded(self) -> bool:
-        """Whether runs had to wait for cores that others kept busy, from when this was made until
-        somebody asks."""
-        before, now = self._counters, counters()
-        if (waited(before, now) or 0.0) <= QUEUED * (now.at - before.at):
-            return False
-        return busy_since(self._core_use, WINDOW) is not None
+    def is_on_the_host(self) -> bool:
+        """Whether samples contain what the host waits for."""
+        return self._sampler.method in ON_THE_HOST
 
     @property
     def is_long(self) -> bool:
         """Whether a run on the host takes so long that none is spent on anything but samples."""
-        on_the_host = self._sampler.method in ON_THE_HOST
-        return on_the_host and self.run_seconds is not None and self.run_seconds >= LONG
+        seconds = self.run_seconds
+        return self.is_on_the_host and seconds is not None and seconds >= LONG
 
     def size(
         self, declared: Sampling, tried: float | None = None, earlier: Sized | None = None
@@ -350,14 +332,6 @@ class CaseSampler:
         if not self._fresh_runs:  # else each run does
             (self._restore if self.runs > 1 else self._refresh)()
 
-    def begin_watch(self, plan: SamplePlan) -> None:
-        """Look out for other work from now on: as many samples as are planned may be taken again,
-        in half of the time that the plan leaves. The other half is for what else asv's timeout is
-        over."""
-        samples = plan.samples(self.sample_seconds)
-        left = (plan.seconds - samples * self.sample_seconds) / 2
-        self._watch = Watch(samples, left, earlier=self._core_use)
-
     def warm_up(self, seconds: float) -> None:
         """Take samples that nobody counts until so many seconds are over since it began; then
         everything is ready for the first that counts."""
@@ -380,12 +354,8 @@ class CaseSampler:
         return self.sample()
 
     def sample(self) -> float:
-        """Seconds of one run, from one batch; one that others disturbed is taken again where
-        there is time."""
-        if self._watch is not None and self._sampler.method in ON_THE_HOST:
-            seconds = self._watch.sample(self._batch, self.restore)
-        else:
-            seconds = self._batch()
+        """Take a sample; return seconds of one run."""
+        seconds = self.take(self._batch)
         self._elapsed += seconds
         return seconds
 

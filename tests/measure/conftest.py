@@ -15,5 +15,6 @@ def no_runs_that_are_compared_for_a_time(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_samples_that_wait_for_a_core(monkeypatch):
     """One that waits, because other tests run beside, is taken again while samples are sized: more
-    runs than scripts count."""
-    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}))
+    runs than scripts count. No machine is crowded either."""
+    for module in ("sampling", "disturbance"):
+        monkeypatch.setattr(f"gpubench.measure.{module}.counters", lambda: Counters(0.0, {}))

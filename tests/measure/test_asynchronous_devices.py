@@ -1,5 +1,7 @@
 """Work that a device does later is waited for, and what fails meanwhile is put on record."""
 
+from unittest.mock import Mock
+
 import pytest
 from builders import Recording, plan_of
 
@@ -9,7 +11,6 @@ from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.case_run import Step
 from gpubench.measure.outcomes import WrongResult
-from gpubench.measure.sampling import CaseSampler
 from gpubench.plan.expansion import cases_of
 
 KERNEL = """
@@ -68,7 +69,7 @@ def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
 
 def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch):
     # A sample that is taken again would wait for the device, however busy the machine is.
-    monkeypatch.setattr(CaseSampler, "begin_watch", lambda *_: None)
+    monkeypatch.setattr("gpubench.measure.observers.disturbance.watch_samples", lambda *_: Mock())
     recording = launches(tmp_path, "crash_while_timed")
     monkeypatch.setattr(AsvSettings, "record", recording.path)
     timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")

@@ -56,6 +56,7 @@ def test_a_run_has_its_events_in_this_order(tmp_path, log):
     assert log == [
         "on_begin",
         "on_record_change",
+        "on_verify",
         "on_size",
         "on_prepare",
         "on_record_change",

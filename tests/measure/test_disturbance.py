@@ -10,12 +10,12 @@ from gpubench.measure.disturbance import (
     CoreUse,
     Counters,
     Thread,
-    Watch,
     busy_since,
     core_use,
     counters,
     others,
 )
+from gpubench.measure.retaking import Watch, watch_samples
 from gpubench.measure.sampling import CaseSampler, SamplePlan
 
 LONG = 1e3
@@ -185,22 +185,22 @@ class Loop:
 def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
     neighbours = Neighbours(0.005, 0.0, 0.0)
     monkeypatch.setattr(
-        "gpubench.measure.sampling.Watch",
+        "gpubench.measure.retaking.Watch",
         lambda again, seconds, **_: neighbours.watch(again, seconds),
     )
     sampler = Loop(8.0, 1.0)
     measured = CaseSampler(lambda again: sampler, lambda: None)
     measured.sample_seconds = 0.01
-    measured.begin_watch(SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    watch = watch_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
     assert [measured.restored_sample() for _ in range(2)] == [1.0, 1.0]
     assert measured.elapsed() == 2.0
-    assert measured.disturbance.again == 1
+    assert watch.disturbance().again == 1
 
 
 def test_what_a_device_times_is_not_watched(monkeypatch):
     sampler = Loop(1.0)
     sampler.method = "graph replay"
     measured = CaseSampler(lambda again: sampler, lambda: None)
-    measured.begin_watch(SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    watch = watch_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
     measured.restored_sample()
-    assert measured.disturbance is None
+    assert watch.disturbance() is None

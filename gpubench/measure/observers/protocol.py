@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 EVENTS = (
     "on_begin",
+    "on_verify",
     "on_size",
     "on_prepare",
     "on_warm_up",
@@ -40,8 +41,11 @@ class Observer:
     def on_begin(self, run: CaseRun) -> None:
         """See a run that begins: nothing is drawn, opened or computed yet."""
 
+    def on_verify(self, run: CaseRun) -> None:
+        """See a case whose outputs are right; its sample is sized next."""
+
     def on_size(self, run: CaseRun) -> None:
-        """See a case whose outputs are right, and whose sample has its number of runs.
+        """See a case whose sample has its number of runs.
 
         What is measured beside the time is measured here.
         """
