@@ -285,9 +285,11 @@ class CaseRun:
 
     def _walk(self) -> Iterator[Step]:
         """Yield each step once it is reached: this is the order of every run."""
-        self._tell("on_begin")
-        self._change_record("started", timeout=self._timeout)
         with self.recording():
+            record = case_record(self.case, self.time, "started")
+            self.record = replace(record, version=self._version, timeout=self._timeout)
+            self._tell("on_begin")
+            self._tell("on_record_change")
             if self._fault is not None:
                 raise self._fault
             self._prepare()

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 class RecordObserver(Observer):
     """Append a line to the record for each change, which is nothing where no record is kept."""
 
-    def on_begin(self, run: CaseRun) -> None:
-        """Write the facts of the run, unless another of its processes has."""
-        run.recorder.write_facts(run.asv_run, run.provenance.facts())
+    _has_facts = False
 
     def on_record_change(self, run: CaseRun) -> None:
-        """Write the case's line."""
+        """Write the case's line; before the first the facts of the run, if no process has."""
+        if not self._has_facts:
+            run.recorder.write_facts(run.asv_run, run.provenance.facts())
+            self._has_facts = True
         run.recorder.write(run.record)
 
     def on_finish(self, run: CaseRun) -> None:

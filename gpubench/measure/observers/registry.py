@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
+from gpubench.entry_points import declared
 from gpubench.errors import GpubenchError
 from gpubench.measure.observers.bandwidth import BandwidthObserver
 from gpubench.measure.observers.cache import CacheObserver
@@ -27,13 +27,6 @@ BUILT_IN: tuple[type[Observer], ...] = (
 """In the order in which they are called; what measures beside the time comes first."""
 
 
-@cache
-def _declared() -> tuple[EntryPoint, ...]:
-    # A distribution that was renamed may be installed under both names: that is one observer.
-    entries = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP)}
-    return tuple(entries[key] for key in sorted(entries))
-
-
 def make_built_in() -> list[Observer]:
     """Return an observer of each kind that gpubench has, for one run."""
     return [kind() for kind in BUILT_IN]
@@ -44,7 +37,9 @@ def make_installed() -> list[Observer]:
 
     Raises ``GpubenchError`` for one that cannot be loaded or made, or is no ``Observer``.
     """
-    return [_make(entry) for entry in _declared()]
+    # A distribution that was renamed may be installed under both names: that is one observer.
+    entries = {(entry.name, entry.value): entry for entry in declared(GROUP)}
+    return [_make(entries[key]) for key in sorted(entries)]
 
 
 def _make(entry: EntryPoint) -> Observer:
