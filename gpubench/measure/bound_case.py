@@ -121,10 +121,10 @@ class BoundCase:
         return (self.session.sampler_again if again else self.session.sampler)(self.call)
 
     def move(
-        self, look: Callable[[Mapping[str, AnyArray]], None] | None = None, *, run: bool = True
+        self, verify: Callable[[Mapping[str, AnyArray]], None] | None = None, *, run: bool = True
     ) -> None:
         """Put all arrays elsewhere in memory, with what they held at first, and bind the call to
-        them; ``run`` it once, untimed, and let ``look`` see its outputs.
+        them; ``run`` it once, untimed, and let ``verify`` see its outputs.
 
         A new copy is made while the old one is still there, so that it lies elsewhere; one after
         another, so that there is room for it, and in the old one's place where there is none.
@@ -140,8 +140,8 @@ class BoundCase:
                 del self._native[name]
                 self._native[name] = self._uploaded(name)
         self.call = self.bind(self._native)
-        if look is not None:
-            look(self.outputs(seen=True))
+        if verify is not None:
+            verify(self.outputs(seen=True))
         elif run:
             self.call()
         self.session.synchronize()

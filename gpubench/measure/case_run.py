@@ -120,7 +120,7 @@ class CaseRun:
         count: bool = False,
         earlier: CaseRecord | None = None,
     ) -> None:
-        """Run a case whose record ``recorder`` writes.
+        """Run a case; ``recorder`` has what this run of asv wrote before, and writes more.
 
         ``timeout``: seconds after which the caller ends the case; only put on record.
         ``opponent``: what the case is paired with in place of its baseline. ``sampling`` and
@@ -144,6 +144,8 @@ class CaseRun:
         """What the session says of itself, once the sample is sized."""
         self.rounds: list[list[float]] = []
         """Samples of each round so far, in seconds of one run."""
+        self.is_sampled = False
+        """Whether all samples are taken."""
         self.disturbance: Disturbance | None = None
         """What other work did to the samples, once all are taken; ``None``: not known."""
         self._timeout, self._version = timeout, version
@@ -152,12 +154,10 @@ class CaseRun:
         self._inputs: Inputs | None = None
         self._bound: BoundCase | None = None
         self._sampler: CaseSampler | None = None
+        # What observers put before the case is on record as ready:
         self._conditions: Mapping[str, Value] = {}
-        """What observers found before the case is on record as ready; so are these:"""
         self._warnings: tuple[str, ...] = ()
         self._fields: dict[str, object] = {}
-        self.is_sampled = False
-        """Whether all samples are taken."""
         self._noted: tuple[str, tuple[str, ...]] | None = None
         """Method and warnings of the sampler that are on record."""
         self._stack = ExitStack()
@@ -258,34 +258,9 @@ class CaseRun:
 
     # The walk.
 
-    def _observe(self) -> None:
-        installed: list[Observer] = []
-        try:
-            installed = make_installed()
-        except GpubenchError as error:
-            self._fault = error
-        observers = [*make_built_in(), *installed, RecordObserver()]
-        nothing = vars(Observer)
-        self._observers: dict[str, list[Observer]] = {
-            event: [one for one in observers if getattr(type(one), event) is not nothing[event]]
-            for event in EVENTS
-        }
-
-    def _tell(self, event: str, *what: object) -> None:
-        for observer in self._observers[event]:
-            try:
-                getattr(observer, event)(self, *what)
-            except Exception as error:
-                if observer.origin is None or isinstance(error, GpubenchError):
-                    raise
-                raise GpubenchError(
-                    f"{observer.origin} failed in {event}: {type(error).__name__}: {error}; "
-                    "fix or uninstall it"
-                ) from error
-
     def _walk(self) -> Iterator[Step]:
         """Yield each step once it is reached: this is the order of every run."""
-        with self.recording():
+        with self._recording():
             record = case_record(self.case, self.time, "started")
             self.record = replace(record, version=self._version, timeout=self._timeout)
             self._tell("on_begin")
@@ -333,8 +308,6 @@ class CaseRun:
         errors = errors_and_score(checked)
         if session.simulated:
             self.counts = counts_of(bound)
-            if self.counts is not None:
-                self.recorder.write(self.counts)
             facts, warnings = session.facts(), checked.warnings
             raise Skipped(NO_TIMES, "verified", conditions=facts, warnings=warnings, **errors)
         return errors, checked.warnings
@@ -361,7 +334,7 @@ class CaseRun:
         bound = self.bound
         self._sampler = sampler = LABELLED_TIMES[self.time](bound)
         if self._is_small:
-            sampler.look = partial(self.verify_outputs, bound)
+            sampler.verify = partial(self.verify_outputs, bound)
         tried = bound.run_seconds if self.time == "kernel" else None
         sampler.size(self.sampling, tried, self._sized_before())
         self._tell("on_size")
@@ -484,7 +457,7 @@ class CaseRun:
 
     def run_inside(self, around: Callable[[], AbstractContextManager[None]]) -> None:
         """Run the case once on fresh inputs, and nothing else inside what ``around`` opens."""
-        with self.recording():
+        with self._recording():
             self.bound.restore()
             with around():
                 self.bound.call()
@@ -496,7 +469,7 @@ class CaseRun:
         self._tell("on_record_change")
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
+    def _recording(self) -> Iterator[None]:
         """Put what ends the case inside on record, with the faults behind it, frees the device
         and is raised again; where the case cannot run here, as ``Skipped``."""
         try:
@@ -514,3 +487,28 @@ class CaseRun:
             if unfit:
                 raise Skipped(unfit) from error
             raise
+
+    def _observe(self) -> None:
+        installed: list[Observer] = []
+        try:
+            installed = make_installed()
+        except GpubenchError as error:
+            self._fault = error
+        observers = [*make_built_in(), *installed, RecordObserver()]
+        nothing = vars(Observer)
+        self._observers: dict[str, list[Observer]] = {
+            event: [one for one in observers if getattr(type(one), event) is not nothing[event]]
+            for event in EVENTS
+        }
+
+    def _tell(self, event: str, *what: object) -> None:
+        for observer in self._observers[event]:
+            try:
+                getattr(observer, event)(self, *what)
+            except Exception as error:
+                if observer.origin is None or isinstance(error, GpubenchError):
+                    raise
+                raise GpubenchError(
+                    f"{observer.origin} failed in {event}: {type(error).__name__}: {error}; "
+                    "fix or uninstall it"
+                ) from error

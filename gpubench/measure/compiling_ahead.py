@@ -82,8 +82,8 @@ def call_once(cases: Sequence[Case]) -> None:
         with suppress(Exception):
             if registry.get(case.backend).keeps(load_target(case).function):
                 # The code is the same for all numbers of threads, and not all can be had here.
-                with opened(replace(case, threads=None), draw_inputs(case)) as execution:
-                    execution.call()
+                with opened(replace(case, threads=None), draw_inputs(case)) as bound:
+                    bound.call()
 
 
 if __name__ == "__main__":

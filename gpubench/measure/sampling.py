@@ -186,7 +186,7 @@ class CaseSampler:
         self,
         sampler: Callable[[bool], Sampler],
         restore: Callable[[], None],
-        move: Callable[..., None] = lambda *look, **how: None,
+        move: Callable[..., None] = lambda *verify, **how: None,
         *,
         refresh: Callable[[], None] | None = None,
         leftover_ratio: Callable[[Sampler, int], float | None] = lambda sampler, runs: None,
@@ -209,7 +209,7 @@ class CaseSampler:
         """Why each run gets fresh inputs, as a warning; empty where it does not."""
         self.take: Callable[[Callable[[], float]], float] = lambda batch: batch()
         """Takes the batch of a sample, and may take it again; returns what counts."""
-        self.look: Callable[[int, Mapping[str, Any]], None] | None = None
+        self.verify: Callable[[int, Mapping[str, Any]], None] | None = None
         """Is shown outputs after so many timed runs, where some rounds begin, and raises where they
         are wrong."""
         self.timed_runs = 0
@@ -271,7 +271,7 @@ class CaseSampler:
                 self._fresh_runs = (f"{FRESH_WARNING} {ratio:.2g} times as long",)
                 seconds = self._find_runs(declared)
         start = time.perf_counter()
-        self.begin_round(compared=True)
+        self.begin_round(verified=True)
         self.move_seconds = time.perf_counter() - start
         self.sample_seconds = seconds + self.move_seconds
 
@@ -312,16 +312,16 @@ class CaseSampler:
                 break
         return least
 
-    def begin_round(self, *, compared: bool = False) -> None:
+    def begin_round(self, *, verified: bool = False) -> None:
         """Move the arrays. Each round begins with a run on fresh inputs, whose outputs may be
-        ``compared``; not where a run takes ``LONG`` on the host: the outputs after the last sample
-        are compared anyway."""
+        ``verified``; not where a run takes ``LONG`` on the host: the outputs after the last sample
+        are verified anyway."""
         is_long = self.is_long
         del self._sampler  # which knows the arrays of the round before
         if is_long:
             self._move(run=False)
-        elif compared and self.look is not None:
-            self._move(partial(self.look, self.timed_runs))
+        elif verified and self.verify is not None:
+            self._move(partial(self.verify, self.timed_runs))
         else:
             self._move()
         self._sampler = self._new_sampler(True)
@@ -381,5 +381,5 @@ def begin_rounds(samplers: Sequence[CaseSampler], rounds: int) -> Iterator[int]:
     for number in range(rounds):
         if number:
             for sampler in samplers:
-                sampler.begin_round(compared=number in verified)
+                sampler.begin_round(verified=number in verified)
         yield number

@@ -236,11 +236,11 @@ class Verifier:
                 inputs = draw_inputs(case)
                 self._expected = key, inputs, expected_outputs(case, inputs)
             _, inputs, expected = self._expected
-        with opened(case, inputs) as execution:
-            result = verify(execution, expected, others if execution.session.simulated else ())
-            counts = counts_of(execution)
+        with opened(case, inputs) as bound:
+            result = verify(bound, expected, others if bound.session.simulated else ())
+            counts = counts_of(bound)
             is_asked = self._manner.code and counts is not None
-            return result, counts, code_of(execution) if is_asked else None
+            return result, counts, code_of(bound) if is_asked else None
 
 
 def _data(case: Case) -> str:

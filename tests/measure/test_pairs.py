@@ -59,8 +59,8 @@ class Noted:
         self.log, self.name, self.samples = log, name, cycle(seconds)
         self.taken = []
 
-    def begin_round(self, *, compared=False):
-        self.log.append(f"move {self.name}{' and look' if compared else ''}")
+    def begin_round(self, *, verified=False):
+        self.log.append(f"move {self.name}{' and verify' if verified else ''}")
 
     def warmed_sample(self):
         self.log.append(self.name)
@@ -89,7 +89,7 @@ def test_both_sides_are_moved_before_every_round_but_the_first():
     moves = [entry for entry in log if entry.startswith("move")]
     assert moves[:2] == log[6:8] == ["move own", "move other"]
     assert len(moves) == 2 * 19
-    assert moves.count("move own and look") == moves.count("move other and look") == 2
+    assert moves.count("move own and verify") == moves.count("move other and verify") == 2
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ class Noted:
     def __init__(self):
         self.log = []
 
-    def begin_round(self, *, compared):
-        self.log.append("verify" if compared else "move")
+    def begin_round(self, *, verified):
+        self.log.append("verify" if verified else "move")
 
 
 def test_arrays_are_moved_before_every_round_but_the_first():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,6 @@ from gpubench.collecting import without_collecting
 from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import changes_process
 from gpubench.measure.disturbance import WAITED, Crowding, core_of, counters, ran, waited
-from gpubench.measure.inputs import Inputs
 from gpubench.measure.observers.protocol import Observer
 from gpubench.measure.retaking import watch_samples
 from gpubench.measure.sampling import (
@@ -36,7 +35,6 @@ from gpubench.measure.sampling import (
 from gpubench.measure.times import kernel
 from gpubench.names import CPU
 from gpubench.plan.case import Case
-from gpubench.suite.model import Sampling
 
 if TYPE_CHECKING:
     from gpubench.measure.case_run import CaseRun
@@ -126,16 +124,7 @@ class PairsObserver(Observer):
         """Put the ratios on record, or why there are none."""
         if self._opponent is None or self._crowding is None:
             return
-        pairs = take_pairs(
-            run.sampler,
-            run.case,
-            self._opponent,
-            run.inputs,
-            run.plan,
-            run.sampling,
-            run.verify_outputs,
-            self._crowding,
-        )
+        pairs = take_pairs(run, self._opponent, self._crowding)
         run.put(warnings=pairs.warnings, pair_ratios=pairs.ratios, pair_rounds=pairs.rounds)
 
 
@@ -162,30 +151,22 @@ def _why_not(case: Case, other: Case) -> str | None:
     return None
 
 
-def take_pairs(
-    mine: CaseSampler,
-    case: Case,
-    other: Case,
-    inputs: Inputs,
-    plan: SamplePlan,
-    declared: Sampling,
-    look: Callable[[BoundCase, int], None],
-    crowding: Crowding,
-) -> Pairs:
-    """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
-    opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
-    that were timed, is wrong."""
+def take_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
+    """Pair a run whose sample is sized with the ``kernel`` time of its opponent, which is opened on
+    the same inputs. ``crowding`` is watched since before the run's sample was sized. Raises
+    ``WrongResult`` where a later run of the opponent is wrong."""
+    case, mine, plan = run.case, run.sampler, run.plan
     if reason := _why_not(case, other):
         return Pairs(warnings=(f"not paired: {reason}",))
-    if declared.paired is None:
-        return _brief_pairs(mine, other, inputs, plan, declared, look, crowding)
-    with opened(other, inputs) as execution:
-        if execution.session.simulated:
+    if run.sampling.paired is None:
+        return _brief_pairs(run, other, crowding)
+    with opened(other, run.inputs) as bound:
+        if bound.session.simulated:
             reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
             return Pairs(warnings=(reason,))
         of_theirs = Crowding()
-        theirs = _sampler_of(execution, mine, look)
-        theirs.size(declared)
+        theirs = _sampler_of(bound, run)
+        theirs.size(run.sampling)
         theirs.warm_up(plan.warm_up)
         samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
         rounds, size, parts = divided(samples, min(mine.runs, theirs.runs))
@@ -200,22 +181,14 @@ def take_pairs(
                     "for them; end the other work, or measure later"
                 )
                 pairs = Pairs(warnings=(reason,))
-        look(execution, theirs.timed_runs)
+        run.verify_outputs(bound, theirs.timed_runs)
         return pairs
 
 
-def _brief_pairs(
-    mine: CaseSampler,
-    other: Case,
-    inputs: Inputs,
-    plan: SamplePlan,
-    declared: Sampling,
-    look: Callable[[BoundCase, int], None],
-    crowding: Crowding,
-) -> Pairs:
-    """Return a few pairs that nobody asked for, of short samples, where they cost little: else
-    none."""
-    if inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
+def _brief_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
+    """Return a few automatic pairs, of short samples, where they cost little: else none."""
+    mine, plan, declared = run.sampler, run.plan, run.sampling
+    if run.inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
         return Pairs()
     own = plan.samples(mine.sample_seconds) * mine.sample_seconds
     allowed = max(BRIEF / plan.processes, own)
@@ -230,9 +203,9 @@ def _brief_pairs(
         one_thread = _in_one_thread(mine)
         if not (one_thread or crowding.is_crowded):
             return Pairs()
-        with opened(other, inputs) as execution:
+        with opened(other, run.inputs) as bound:
             of_theirs = Crowding()
-            theirs = _sampler_of(execution, mine, look)
+            theirs = _sampler_of(bound, run)
             theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
             both = crowding, of_theirs
@@ -244,7 +217,7 @@ def _brief_pairs(
             elif crowding.is_crowded:
                 pairs = _crowded(mine, theirs)
             if pairs.ratios:
-                look(execution, theirs.timed_runs)
+                run.verify_outputs(bound, theirs.timed_runs)
             return pairs
 
 
@@ -317,12 +290,10 @@ def divided(samples: int, runs: int) -> tuple[int, int, int]:
     return rounds, max(LEAST_PAIRS, samples * parts // rounds), parts
 
 
-def _sampler_of(
-    execution: BoundCase, mine: CaseSampler, look: Callable[[BoundCase, int], None]
-) -> CaseSampler:
-    """Return the opponent's, whose outputs are looked at where the case's own are."""
-    theirs = kernel(execution)
-    theirs.look = mine.look and partial(look, execution)
+def _sampler_of(bound: BoundCase, run: CaseRun) -> CaseSampler:
+    """Return the opponent's sampler, whose outputs are verified where the run's own are."""
+    theirs = kernel(bound)
+    theirs.verify = run.sampler.verify and partial(run.verify_outputs, bound)
     return theirs
 
 

@@ -20,10 +20,12 @@ class RecordObserver(Observer):
     _has_facts = False
 
     def on_record_change(self, run: CaseRun) -> None:
-        """Write the case's line; before the first the facts of the run, if no process has."""
+        """Write the case's line, after the facts of the run and after what was counted."""
         if not self._has_facts:
             run.recorder.write_facts(run.asv_run, run.provenance.facts())
             self._has_facts = True
+        if run.record.status == "verified" and run.counts is not None:
+            run.recorder.write(run.counts)
         run.recorder.write(run.record)
 
     def on_finish(self, run: CaseRun) -> None:
