@@ -84,7 +84,7 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         groups = [group for group in groups if group.class_name == asked.class_name]
     classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
-        from gpubench.measure.verifying_ahead import verify_ahead  # a process of a case has no use
+        from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()

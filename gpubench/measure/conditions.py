@@ -1,4 +1,4 @@
-"""What stands beside a time: whether it can run here, the floor under it, and what memory attains.
+"""Whether a case can run here, and what its device says of a process that ended.
 
 Everything about the device is asked of its backend.
 """

@@ -1,4 +1,4 @@
-"""Measures cases at once, without asv and without commits, with the same preparation.
+"""Measures cases at once, without asv and without commits, by the same run of a case.
 
 Only one case is on a device at any moment. The cases of a kernel are prepared and sampled one
 after another in a process of their own, and what ends there ends one case. Where the suite says

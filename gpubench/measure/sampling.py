@@ -167,10 +167,9 @@ def split_into_rounds(samples: int) -> list[int]:
 
 
 def rounds_to_verify(rounds: int) -> set[int]:
-    """Return which of so many rounds, by number from 0, begin with a look at the outputs: the
-    first, before anything counts; the one in the middle and the last, so that what is wrong at
-    times, as a race is, has more than one chance to show. After the last sample comes another
-    look."""
+    """Return the rounds, by number from 0, whose first outputs are verified: the first, before
+    anything counts; the one in the middle and the last, so that what is wrong at times, as a race
+    is, has more than one chance to show. After the last sample outputs are verified again."""
     return {0, rounds // 2, rounds - 1}
 
 
@@ -210,8 +209,8 @@ class CaseSampler:
         self.take: Callable[[Callable[[], float]], float] = lambda batch: batch()
         """Takes the batch of a sample, and may take it again; returns what counts."""
         self.verify: Callable[[int, Mapping[str, Any]], None] | None = None
-        """Is shown outputs after so many timed runs, where some rounds begin, and raises where they
-        are wrong."""
+        """Verifies outputs after so many timed runs, where some rounds begin; raises where they are
+        wrong. ``None``: they are not verified there."""
         self.timed_runs = 0
         """So far, warm-up and sizing included."""
         self.runs = 1

@@ -9,7 +9,7 @@ from gpubench.measure.check import compare
 from gpubench.measure.inputs import draw_inputs, poisoned
 from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import cast_dtype
 from gpubench.suite.model import Check
 

@@ -17,7 +17,7 @@ from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.direct import Job, bench, take_turn
 from gpubench.measure.observers import memory as observer
 from gpubench.measure.outcomes import Skipped
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord
 

@@ -17,7 +17,7 @@ from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.outcomes import Skipped
 from gpubench.measure.targets import load_target
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.record import RunRecord
 
 CUDA = """

@@ -12,7 +12,7 @@ from gpubench.errors import KernelError
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.record import CaseRecord
 from gpubench.tables.times import report, rows_of, time_row
 

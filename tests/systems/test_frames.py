@@ -22,7 +22,7 @@ from gpubench.measure.conditions import why_not
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.tables import comparable, fitted, why_ambiguous
 from gpubench.measure.times import end_to_end, transfer
-from gpubench.measure.verifying import Manner, Verified, Verifier
+from gpubench.measure.verify_cases import Manner, Verified, Verifier
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

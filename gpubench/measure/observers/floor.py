@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpubench.backends.protocol import Session
 from gpubench.measure.observers.protocol import Observer
-from gpubench.measure.sampling import CaseSampler
 from gpubench.names import Value
 
 if TYPE_CHECKING:
@@ -28,20 +27,20 @@ class FloorObserver(Observer):
 
     def on_size(self, run: CaseRun) -> None:
         """Put the floor on record."""
-        condition, near = floor(run.session, run.sampler, run.time)
+        condition, near = floor(run.session, run.sampler.run_seconds, run.time)
         run.put(conditions=condition, warnings=near)
 
 
 def floor(
-    session: Session, measurement: CaseSampler, time: str
+    session: Session, run_seconds: float | None, time: str
 ) -> tuple[Mapping[str, Value], tuple[str, ...]]:
-    """Condition ``floor_seconds`` of one empty call, measured where a run is short; a warning where
-    the run is near it.
+    """Return the condition ``floor_seconds`` of one empty call, measured where a run is short, and
+    a warning where the run is near it. ``run_seconds``: ``None`` where no run was tried.
 
     Only ``kernel`` is one call after another, as the floor is. The quickest of a few batches
     counts: what else runs on the machine only adds.
     """
-    run = measurement.run_seconds
+    run = run_seconds
     if time != "kernel" or run is None or run >= SHORT or (empty := session.empty()) is None:
         return {}, ()
     sampler = session.sampler(empty)

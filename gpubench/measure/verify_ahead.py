@@ -22,7 +22,7 @@ from gpubench.measure.case_run import CaseRun
 from gpubench.measure.outcomes import Skipped, WrongResult, case_record, cause
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.verifying import Manner, Verified, VerifiedStatus, verified
+from gpubench.measure.verify_cases import Manner, Verified, VerifiedStatus, verified
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import cases_of
 from gpubench.plan.group import Group
