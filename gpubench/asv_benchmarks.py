@@ -31,7 +31,7 @@ from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.case_run import CaseRun, Step
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.outcomes import Refused, Skipped, WrongResult
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
@@ -257,7 +257,7 @@ class TrackedBenchmark:
             count=True,
         )
         try:
-            run.advance(Step.PREPARED)
+            run.advance(State.PREPARED)
         except (Skipped, WrongResult):
             return run.counts or run.record
         except Refused as refused:
@@ -306,8 +306,8 @@ class TimedBenchmark:
         """
         if identity != self._identity:
             self._prepare(identity)
-        if self._run is not None and self._run.step is not Step.READY:
-            self._run.advance(Step.READY)
+        if self._run is not None and self._run.state is not State.READY:
+            self._run.advance(State.READY)
 
     def run(self, identity: str) -> None:
         """Take one sample."""
@@ -315,18 +315,18 @@ class TimedBenchmark:
             self._recorded_samples.sample()
             return
         assert self._run is not None
-        self._run.advance(Step.SAMPLED)
+        self._run.advance(State.SAMPLED)
 
     def teardown(self, identity: str) -> None:
         """After every sample: see that the runs it queued did not fail. After the last one, see
         that a run is right even now, and put the rounds on record."""
         run = self._run
-        if run is None or run.step is not Step.SAMPLED:  # asv tears down after a failure too
+        if run is None or run.state is not State.SAMPLED:  # asv tears down after a failure too
             return
-        run.advance(Step.SETTLED)
+        run.advance(State.SETTLED)
         if run.is_sampled:
             # Now: a process that asv forks ends by os._exit, past all that would close a cluster.
-            run.advance(Step.CLOSED)
+            run.advance(State.CLOSED)
             self._run = self._identity = None
 
     def elapsed(self) -> float:
@@ -365,7 +365,7 @@ class TimedBenchmark:
             earlier=recorder.outcome_of_run(name, identity),
         )
         try:
-            run.advance(Step.PREPARED)
+            run.advance(State.PREPARED)
         except Skipped as skipped:
             raise NotImplementedError(str(skipped)) from None
         except Refused as refused:

@@ -2,8 +2,8 @@
 
 ``CaseRun`` is the only place that says what follows what: open, verify, size, warm up, and in each
 round move the arrays, restore and sample; then verify again, and close. ``asv run`` and ``gpubench
-time`` step it alike, and observers (``measure/observers``) see each event. What else is measured of
-a case, and what is written of it, they do.
+time`` advance it alike. Observers (``measure/observers``) see each event: they measure what else is
+measured of a case, and write what is written of it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ REDRAWN = 2**26
 them: 64 MiB of float64 take 0.1 s."""
 
 
-class Step(Enum):
+class State(Enum):
     """Where a run can be left and gone on with later."""
 
     BEGUN = auto()
@@ -101,7 +101,7 @@ class Step(Enum):
 
 
 class CaseRun:
-    """Runs one labelled time of one case. ``advance`` steps it, and ``close`` frees the device."""
+    """Runs one labelled time of one case: ``advance`` goes on with it, ``close`` ends it."""
 
     def __init__(
         self,
@@ -134,10 +134,10 @@ class CaseRun:
         self.opponent, self.asv_run, self.provenance = opponent, asv_run, provenance
         self.sampling = sampling or case.kernel.sampling
         self.plan = plan or sample_plan(self.sampling, time)
-        self.step = Step.BEGUN
+        self.state = State.BEGUN
         """Where the run is."""
         self.record: CaseRecord
-        """The case's last line on record, from the first step on."""
+        """The case's last line on record, once the run has begun."""
         self.counts: CountsRecord | None = None
         """What a run of a case that is right counted on the device in software."""
         self.facts: Mapping[str, Value] = {}
@@ -164,30 +164,32 @@ class CaseRun:
         self._fault: GpubenchError | None = None
         """Why observers of other packages cannot be had."""
         self._observe()
-        self._steps = self._walk()
+        self._states = self._walk()
 
-    def advance(self, step: Step) -> None:
-        """Go on until this step is reached; raises what ended the case before, which is on record.
+    def advance(self, state: State) -> None:
+        """Go on until this state is reached; raise what ended the case before, which is on record.
 
         Raises ``GpubenchError`` where the run is over.
         """
-        for reached in self._steps:
-            self.step = reached
-            if reached is step:
+        for reached in self._states:
+            self.state = reached
+            if reached is state:
                 return
-        raise GpubenchError(f"the run of {self.case.identity} is over: no step {step.name} is left")
+        raise GpubenchError(
+            f"the run of {self.case.identity} is over: it is never {state.name} again"
+        )
 
     def prepare(self) -> CaseSampler:
         """Draw, verify and size; raises ``Skipped``, ``WrongResult`` or what went wrong."""
-        self.advance(Step.PREPARED)
+        self.advance(State.PREPARED)
         return self.sampler
 
     def close(self, error: BaseException | None = None) -> None:
         """Free the device and what the backend started; after an error nothing is waited for, as a
         lost device would only raise it again."""
-        if self.step is Step.CLOSED:
+        if self.state is State.CLOSED:
             return
-        self.step, self._bound = Step.CLOSED, None
+        self.state, self._bound = State.CLOSED, None
         how = (type(error), error, error.__traceback__) if error else (None, None, None)
         try:
             self._stack.__exit__(*how)
@@ -258,8 +260,8 @@ class CaseRun:
 
     # The walk.
 
-    def _walk(self) -> Iterator[Step]:
-        """Yield each step once it is reached: this is the order of every run."""
+    def _walk(self) -> Iterator[State]:
+        """Yield each state once it is reached: this is the order of every run."""
         with self._recording():
             record = case_record(self.case, self.time, "started")
             self.record = replace(record, version=self._version, timeout=self._timeout)
@@ -268,11 +270,11 @@ class CaseRun:
             if self._fault is not None:
                 raise self._fault
             self._prepare()
-            yield Step.PREPARED
+            yield State.PREPARED
             yield from self._sample_all()
             self._tell("on_finish")
             self.close()
-        yield Step.CLOSED
+        yield State.CLOSED
 
     def _prepare(self) -> None:
         if self.provenance.refusal:
@@ -361,12 +363,12 @@ class CaseRun:
         fresh = tuple(one for one in earlier.warnings if one.startswith(FRESH_WARNING))
         return Sized(earlier.runs_per_sample, fresh)
 
-    def _sample_all(self) -> Iterator[Step]:
+    def _sample_all(self) -> Iterator[State]:
         """Warm up, and take the samples of all rounds."""
         schedule = self._schedule(self) if self._schedule else self.plan.schedule(self.sampler)
         self.sampler.warm_up(schedule.warm_up)
         self._tell("on_warm_up")
-        yield Step.WARMED_UP
+        yield State.WARMED_UP
         yield from self._warm_up_outside(schedule.outer_warm_up)
         began = perf_counter()
         for number in begin_rounds([self.sampler], len(schedule.sizes)):
@@ -375,7 +377,7 @@ class CaseRun:
             for place in range(schedule.sizes[number]):
                 if place:
                     self.sampler.restore()
-                yield Step.READY
+                yield State.READY
                 self._tell("on_sample_begin")
                 seconds = self.sampler.sample()
                 self.rounds[-1].append(seconds)
@@ -383,27 +385,27 @@ class CaseRun:
                 self.is_sampled = schedule.is_over(taken, perf_counter() - began)
                 self._note()
                 self._tell("on_sample_end", seconds)
-                yield Step.SAMPLED
+                yield State.SAMPLED
                 self.session.synchronize()
                 if self.is_sampled or place + 1 == schedule.sizes[number]:
                     self._tell("on_round_end", number)
                 if self.is_sampled or schedule.may_end(taken):
                     self.verify_at_last()
                     self._tell("on_check")
-                yield Step.SETTLED
+                yield State.SETTLED
                 if self.is_sampled:
                     return
 
-    def _warm_up_outside(self, seconds: float) -> Iterator[Step]:
+    def _warm_up_outside(self, seconds: float) -> Iterator[State]:
         """Take samples that do not count, until so many seconds are over."""
         end = perf_counter() + seconds
         while seconds:
-            yield Step.READY
+            yield State.READY
             self.sampler.sample()
             is_over = perf_counter() >= end
-            yield Step.SAMPLED
+            yield State.SAMPLED
             self.session.synchronize()
-            yield Step.SETTLED
+            yield State.SETTLED
             self.sampler.restore()
             if is_over:  # as asv's loop ends (asv_runner)
                 return

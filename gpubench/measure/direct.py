@@ -18,7 +18,7 @@ from statistics import median
 from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
-from gpubench.measure.case_run import CaseRun, Step
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.conditions import changes_process, why_ended, why_stopped
 from gpubench.measure.observers.pairs import opponent_of
 from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
@@ -143,11 +143,11 @@ def take_turn(job: Job) -> Measured:
     recorder = Recorder(None)
     run = CaseRun(job.case, job.time, recorder, job.timeout, opponent=job.opponent, plan=job.plan)
     try:
-        run.advance(Step.PREPARED)
+        run.advance(State.PREPARED)
         with without_collecting():  # as in ``timeit``
             while not run.is_sampled:
-                run.advance(Step.SAMPLED)
-        run.advance(Step.CLOSED)
+                run.advance(State.SAMPLED)
+        run.advance(State.CLOSED)
     except Exception:
         return Measured(run.record)
     finally:

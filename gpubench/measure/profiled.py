@@ -16,7 +16,7 @@ from time import perf_counter
 
 from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.errors import GpubenchError
-from gpubench.measure.case_run import CaseRun, Step
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.nvtx import RANGE, find_nvtx, nvtx_range
 from gpubench.measure.outcomes import Skipped
 from gpubench.measure.recorder import Recorder
@@ -54,7 +54,7 @@ def run_profiled(case: Case, runs: int | None) -> int:
     )
     mark = find_nvtx()
     try:
-        run.advance(Step.WARMED_UP)
+        run.advance(State.WARMED_UP)
         done = 0
         last = GPU_RUNS if is_cuda(case.device) else MAX_RUNS
         end = perf_counter() + CPU_SECONDS

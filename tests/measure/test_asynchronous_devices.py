@@ -9,7 +9,7 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
-from gpubench.measure.case_run import Step
+from gpubench.measure.case_run import State
 from gpubench.measure.outcomes import WrongResult
 from gpubench.plan.expansion import cases_of
 
@@ -55,12 +55,12 @@ def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
 
 def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
     recording = launches(tmp_path, "crash_while_timed")
-    recording.run.advance(Step.SAMPLED)
+    recording.run.advance(State.SAMPLED)
     assert recording.last.status == "ok"
     for _ in range(500):
         recording.run.bound.call()
     with pytest.raises(DeviceLostError):
-        recording.run.advance(Step.SETTLED)
+        recording.run.advance(State.SETTLED)
     assert (recording.last.status, recording.last.reason) == (
         "failed",
         "the work crashed on cpu, as its script says",

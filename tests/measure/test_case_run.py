@@ -1,4 +1,4 @@
-"""One order of events for every run of a case, whoever steps it, and observers that see it."""
+"""One order of events for every run of a case, whoever advances it, and observers that see it."""
 
 import pytest
 from timed import scripted_cases
@@ -7,7 +7,7 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.errors import GpubenchError
 from gpubench.measure import case_run
 from gpubench.measure.asv_settings import AsvSettings
-from gpubench.measure.case_run import CaseRun, Step
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.observers.protocol import EVENTS, Observer
 from gpubench.measure.recorder import Recorder
@@ -39,7 +39,7 @@ def base_of(folder, sampling):
     return scripted_cases(folder, sampling=f"rounds: 1, {sampling}")[0]
 
 
-def step_as_asv_does(case, label="kernel"):
+def advance_as_asv_does(case, label="kernel"):
     """Call the hooks of one benchmark as asv does in a process of its own."""
     timed = TimedBenchmark(case.group, label)
     timed.setup(case.identity)
@@ -76,7 +76,7 @@ def test_asv_and_time_give_the_same_events_in_the_same_order(tmp_path, log, samp
     assert take_turn(Job(case, label)).record.status == "ok"
     of_time = [*log]
     log.clear()
-    step_as_asv_does(case, label)
+    advance_as_asv_does(case, label)
     assert log == of_time
     assert of_time.count("on_sample_end") == samples
 
@@ -92,7 +92,7 @@ def test_a_case_that_is_wrong_ends_alike(tmp_path, log, monkeypatch):
     of_time = [*log]
     log.clear()
     with pytest.raises(GpubenchError, match="differs from the baseline"):
-        step_as_asv_does(case)
+        advance_as_asv_does(case)
     assert log == of_time
 
 
@@ -109,11 +109,11 @@ def test_where_asv_warms_up_its_samples_are_no_events(tmp_path, log, monkeypatch
     assert log[-1] == "on_close"
 
 
-def test_a_run_that_is_over_has_no_step_left(tmp_path):
+def test_a_run_that_is_over_goes_on_no_more(tmp_path):
     run = CaseRun(base_of(tmp_path, "repeat: 1"), "kernel", Recorder(None))
-    run.advance(Step.CLOSED)
-    with pytest.raises(GpubenchError, match="is over: no step SAMPLED is left"):
-        run.advance(Step.SAMPLED)
+    run.advance(State.CLOSED)
+    with pytest.raises(GpubenchError, match="is over: it is never SAMPLED again"):
+        run.advance(State.SAMPLED)
 
 
 def test_what_an_observer_finds_goes_on_record(tmp_path, monkeypatch):

@@ -26,11 +26,11 @@ EVENTS = (
 
 
 class Observer:
-    """Watch one run of a case: one labelled time, in one process.
+    """Watch one case run: one labelled time of one case, in one process.
 
     ``asv run`` and ``gpubench time`` call the same methods in the same order. No method is called
-    between two readings of a sample's clock. A run has an observer of its own, so that it may keep
-    what it sees in attributes. What it finds goes on record by ``run.put(...)``.
+    between two readings of a sample's clock. Each case run has an observer of its own, which may
+    keep what it sees in attributes. What it finds goes on record by ``run.put(...)``.
 
     An exception ends the case, which has no time then.
     """
