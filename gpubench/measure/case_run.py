@@ -189,7 +189,8 @@ class CaseRun:
         lost device would only raise it again."""
         if self.state is State.CLOSED:
             return
-        self.state, self._bound = State.CLOSED, None
+        self.state = State.CLOSED
+        self._bound = self._sampler = None  # and with them the arrays
         how = (type(error), error, error.__traceback__) if error else (None, None, None)
         try:
             self._stack.__exit__(*how)
@@ -222,7 +223,7 @@ class CaseRun:
 
     @property
     def sampler(self) -> CaseSampler:
-        """What takes the samples, once outputs are right."""
+        """What takes the samples, from its sizing until the device is free."""
         assert self._sampler is not None
         return self._sampler
 

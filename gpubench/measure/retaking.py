@@ -119,9 +119,5 @@ def watch_samples(sampler: CaseSampler, plan: SamplePlan, earlier: CoreUse | Non
     samples = plan.samples(sampler.sample_seconds)
     left = (plan.seconds - samples * sampler.sample_seconds) / 2
     watch = Watch(samples, left, earlier=earlier)
-
-    def take(batch: Callable[[], float]) -> float:
-        return watch.sample(batch, sampler.restore) if sampler.is_on_the_host else batch()
-
-    sampler.take = take
+    sampler.take = watch.sample
     return watch

@@ -206,8 +206,9 @@ class CaseSampler:
         self._elapsed = 0.0
         self._fresh_runs: tuple[str, ...] = ()
         """Why each run gets fresh inputs, as a warning; empty where it does not."""
-        self.take: Callable[[Callable[[], float]], float] = lambda batch: batch()
-        """Takes the batch of a sample, and may take it again; returns what counts."""
+        self.take: Callable[[Callable[[], float], Callable[[], None]], float] | None = None
+        """Takes a batch that the host times, and may take it again after restoring; returns what
+        counts. ``None``: each batch counts."""
         self.verify: Callable[[int, Mapping[str, Any]], None] | None = None
         """Verifies outputs after so many timed runs, where some rounds begin; raises where they are
         wrong. ``None``: they are not verified there."""
@@ -354,7 +355,10 @@ class CaseSampler:
 
     def sample(self) -> float:
         """Take a sample; return seconds of one run."""
-        seconds = self.take(self._batch)
+        if self.take is not None and self.is_on_the_host:
+            seconds = self.take(self._batch, self.restore)
+        else:
+            seconds = self._batch()
         self._elapsed += seconds
         return seconds
 

@@ -1,5 +1,7 @@
 """One order of events for every run of a case, whoever advances it, and observers that see it."""
 
+import gc
+
 import pytest
 from timed import scripted_cases
 
@@ -7,10 +9,12 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.errors import GpubenchError
 from gpubench.measure import case_run
 from gpubench.measure.asv_settings import AsvSettings
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.observers.protocol import EVENTS, Observer
 from gpubench.measure.recorder import Recorder
+from gpubench.measure.sampling import CaseSampler
 
 SAMPLE = ["on_sample_begin", "on_sample_end"]
 
@@ -161,3 +165,17 @@ def test_an_observer_that_cannot_be_had_fails_the_case_and_says_why(tmp_path, mo
         "failed",
         "observer 'odd' of odd-package cannot be loaded",
     )
+
+
+@pytest.mark.parametrize("sampling", ["repeat: 3", "repeat: 10, paired: true"])
+def test_what_a_run_holds_is_free_once_it_is_over(tmp_path, sampling):
+    """Arrays of the next case follow in the same process, where garbage may not be collected."""
+    cases = scripted_cases(tmp_path, "one_ms", sampling=f"rounds: 1, {sampling}")
+    gc.collect()
+    gc.disable()
+    try:
+        assert take_turn(Job(cases[1])).record.status == "ok"
+        held = [one for one in gc.get_objects() if isinstance(one, BoundCase | CaseSampler)]
+    finally:
+        gc.enable()
+    assert held == []
