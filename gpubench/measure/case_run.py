@@ -227,11 +227,6 @@ class CaseRun:
         assert self._sampler is not None
         return self._sampler
 
-    @property
-    def taken(self) -> int:
-        """Samples that are taken."""
-        return sum(map(len, self.rounds))
-
     def put(
         self,
         *,
@@ -371,23 +366,25 @@ class CaseRun:
         self._tell("on_warm_up")
         yield State.WARMED_UP
         yield from self._warm_up_outside(schedule.outer_warm_up)
-        began = perf_counter()
-        for number in begin_rounds([self.sampler], len(schedule.sizes)):
-            self.rounds.append([])
+        sampler, session = self.sampler, self.session
+        taken, began = 0, perf_counter()
+        for number in begin_rounds([sampler], len(schedule.sizes)):
+            samples: list[float] = []
+            self.rounds.append(samples)
             self._tell("on_round_begin", number)
             for place in range(schedule.sizes[number]):
                 if place:
-                    self.sampler.restore()
+                    sampler.restore()
                 yield State.READY
                 self._tell("on_sample_begin")
-                seconds = self.sampler.sample()
-                self.rounds[-1].append(seconds)
-                taken = self.taken
+                seconds = sampler.sample()
+                samples.append(seconds)
+                taken += 1
                 self.is_sampled = schedule.is_over(taken, perf_counter() - began)
                 self._note()
                 self._tell("on_sample_end", seconds)
                 yield State.SAMPLED
-                self.session.synchronize()
+                session.synchronize()
                 if self.is_sampled or place + 1 == schedule.sizes[number]:
                     self._tell("on_round_end", number)
                 if self.is_sampled or schedule.may_end(taken):

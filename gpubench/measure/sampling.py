@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -117,11 +117,11 @@ class Schedule:
     enough: int | None = None
     """Samples that are enough once ``seconds`` are over; absent: all."""
     seconds: float = math.inf
+    samples: int = field(init=False)
+    """Samples of all rounds."""
 
-    @property
-    def samples(self) -> int:
-        """Samples of all rounds."""
-        return sum(self.sizes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", sum(self.sizes))
 
     def is_over(self, taken: int, seconds: float) -> bool:
         """Return whether so many samples, taken in so many ``seconds``, are all."""
