@@ -34,7 +34,7 @@ from conditions import cases_of, in_fresh_processes, print_conditions, scratch_p
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conditions import cases_of, in_fresh_processes, print_conditions, scratch_project, turn
 
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case

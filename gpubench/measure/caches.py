@@ -31,7 +31,7 @@ from urllib.request import url2pathname
 
 from gpubench.backends import registry
 from gpubench.environment import environment
-from gpubench.files import replace_file
+from gpubench.files import TOUCHED_SECONDS, replace_file
 from gpubench.git import ask_git
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.temporary import temporary_folder
@@ -62,10 +62,6 @@ MAX_READ_BYTES = 2**23
 MAX_FOLDERS = 8
 """Folders that stay: commits that asv interleaves, edits that somebody goes back and forth
 between."""
-
-TOUCHED_SECONDS = 2.0
-"""A file that was touched since may be touched again without another moment: FAT counts in steps of
-two seconds, others in milliseconds (git's documentation, racy-git)."""
 
 UNUSED_SECONDS = 3600.0
 """A folder that was used since is not removed: another process may compile into it."""

@@ -32,7 +32,7 @@ from gpubench.git import ask_git, named_repository
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.processes import how_it_ended
 from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
 from gpubench.statuses import RecordedStatus

@@ -26,7 +26,7 @@ from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 from gpubench.statuses import STATUSES, Status
 
-MAX_TABLE_COMMITS = 10
+MAX_TABLE_COMMITS = 5
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script
 that the chart is drawn from: a thousand make a page that opens slowly."""
 
