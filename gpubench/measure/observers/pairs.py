@@ -87,7 +87,8 @@ LONGEST = 30.0
 neighbours, those of one of a tenth of a second would take minutes."""
 
 LEAST_ROUNDS = 9
-"""Rounds of all processes together that have an interval (``results.ratio.MIN_PAIRS_FOR_INTERVAL``)."""
+"""Rounds of all processes together that have an interval, as ``MIN_PAIRS_FOR_INTERVAL`` of
+``results/ratio.py`` says."""
 
 DIGITS = 7
 """Significant digits of a ratio on record: far more than clocks tell, and half the file."""
