@@ -179,9 +179,18 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
 
 def view_models(table: Table) -> dict[str, Any]:
     """Return what the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
+    return {address: msgspec.json.decode(page) for address, page in encoded_pages(table)}
+
+
+def encoded_pages(
+    table: Table, addresses: Collection[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield what each page says, as JSON on one line, by its address; ``None``: of all pages."""
     site = Site(table)
-    files = (file for history in groups(site) for file in files_of(history, site))
-    return {file.address: exports.plain(file.make()) for file in files if file.template}
+    for history in groups(site):
+        for file in files_of(history, site):
+            if file.template and (addresses is None or file.address in addresses):
+                yield file.address, exports.encoded(file.make())
 
 
 def kernel_pages(table: Table, names: Sequence[str]) -> list[str]:
