@@ -392,7 +392,10 @@ class CompiledTemplates(BytecodeCache):
     No template of a project is kept there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Path | None = None) -> None:
+        """Keep templates of the package beside the compiled code of modules in this one's folder;
+        ``None``: not on disk."""
+        self._beside = beside
         self._kept: dict[tuple[bool, str], tuple[str, CodeType]] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -416,10 +419,10 @@ class CompiledTemplates(BytecodeCache):
 
     def _path(self, bucket: Bucket) -> Path | None:
         """Return where Python would keep a module that is named by the template's key; ``None`` for
-        a template of a project, which is compiled for a sandbox."""
-        if bucket.environment.sandboxed:
+        a template of a project, which is compiled for a sandbox, and without a place."""
+        if bucket.environment.sandboxed or self._beside is None:
             return None
-        return Path(cache_from_source(str(Path(__file__).with_name(f"template_{bucket.key}.py"))))
+        return Path(cache_from_source(str(self._beside.with_name(f"template_{bucket.key}.py"))))
 
     def _header(self) -> bytes:
         """Return what compiled templates depend on beside their texts: Jinja, and settings."""
@@ -432,7 +435,7 @@ class CompiledTemplates(BytecodeCache):
         return bucket.environment.sandboxed, bucket.key
 
 
-_COMPILED = CompiledTemplates()
+_COMPILED = CompiledTemplates(Path(__file__))
 
 
 def _environment(overrides: Path | None) -> Environment:
