@@ -198,7 +198,7 @@ class LineRecord:
     """Relative to the project where it lies in it, else by its import path: ``numba/cuda/x.py``."""
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    """By the names of ``gpubench.softcuda.counts``; those that are 0 are left out."""
+    """By the names of ``softcuda.counts``; those that are 0 are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +221,9 @@ class LaunchRecord:
     architecture: tuple[int, int] = (0, 0)
     """Compute capability whose rules were used."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """By the names of ``gpubench.softcuda.counts``; those that are 0 are left out."""
+    """By the names of ``softcuda.counts``; those that are 0 are left out."""
     resources: Mapping[str, int] | None = None
-    """By the fields of ``gpubench.softcuda.resources.Resources``, on that architecture; ``None``
+    """By the fields of ``softcuda.resources.Resources``, on that architecture; ``None``
     where no linker is installed."""
     lines: tuple[LineRecord, ...] = ()
 

@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from gpubench.softcuda.build import build_libraries, find_cuda_header
+from softcuda.build import build_libraries, find_cuda_header
 
 VERSION = "2026.1"
 PROFILER = "nvidia-cuda-profiler-api"

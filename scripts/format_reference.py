@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.softcuda.counts import format_reference
 from gpubench.suite.schema import END, START, reference_markdown, schema_text
+from softcuda.counts import format_reference
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "suite-format.md"

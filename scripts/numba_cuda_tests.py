@@ -99,7 +99,7 @@ def _run(tests: str) -> tuple[dict[str, tuple[str, str]], str | None]:
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder, "results.jsonl")
         script = str(Path(__file__).resolve())
-        command = [sys.executable, "-m", "gpubench.softcuda", script, "--child", tests, str(told)]
+        command = [sys.executable, "-m", "softcuda", script, "--child", tests, str(told)]
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, timeout=TIMEOUT, check=False

@@ -1,8 +1,8 @@
 """Builds wheel and sdist into dist/, checks both, and writes the notes of the release.
 
 The wheel is installed into a clean environment of each Python that is there, outside of the
-checkout: it has to verify a kernel of its library, and mypy has to read its types. Nothing is
-published: ``.github/workflows/release.yml`` does that, from a tag.
+checkout: it has to verify a kernel of its library and to start ``python -m softcuda``, and mypy has
+to read its types. Nothing is published: ``.github/workflows/release.yml`` does that, from a tag.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def check_installed(python: str, wheel: Path) -> None:
         print(f"{python}: {words}")
         numba = ("vector_add", "--where", "implementation == 'numba_parallel'")
         run(inside, "-m", "gpubench", "verify", "--library", *numba, at=elsewhere)
+        run(inside, "-m", "softcuda", "--help", at=elsewhere, stdout=subprocess.DEVNULL)
         check_types(inside, elsewhere)
 
 

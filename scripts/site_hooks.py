@@ -24,7 +24,7 @@ OUTSIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "gpubench/softcuda/README.md": "softcuda-device.md",
+    "softcuda/README.md": "softcuda-device.md",
     "examples/sample/README.md": "sample.md",
 }
 """Files of the repository, and the pages that they become."""

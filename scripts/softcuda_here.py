@@ -21,7 +21,7 @@ from pathlib import Path
 SWITCH = "GPUBENCH_SOFTCUDA"
 COMPILERS = ("cc", "gcc", "clang")
 MACHINES = ("x86_64", "aarch64")
-"""As of ``gpubench.softcuda``."""
+"""As of ``softcuda``."""
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """The CUDA device in software, where the environment puts it in place of devices.
 
-``gpubench.softcuda`` knows nothing of the engine, and the engine asks it through this file alone.
+The package ``softcuda`` knows nothing of the engine, which asks it through this file alone.
 It is imported only where it is asked for: a process that measures does not load it.
 """
 
@@ -15,13 +15,16 @@ from gpubench.environment import environment
 from gpubench.errors import BackendError
 
 if TYPE_CHECKING:
-    from gpubench.softcuda import Report, SoftwareDevice
-    from gpubench.softcuda.counts import LaunchCounts
-    from gpubench.softcuda.sass import ModuleCode
+    from softcuda import Report, SoftwareDevice
+    from softcuda.counts import LaunchCounts
+    from softcuda.sass import ModuleCode
 
 NAME = "softcuda"
 """What NVML and the driver call it: a device of this name has no times."""
 SWITCH = "GPUBENCH_SOFTCUDA"
+"""The environment variable that asks for it; empty and ``0`` do not."""
+PROCESS_SWITCH = "SOFTCUDA"
+"""The environment variable of a process that runs on it already: ``python -m softcuda`` sets it."""
 COUNT = "SOFTCUDA_DEVICES"
 """The environment variable that says how many devices it has; absent, one."""
 
@@ -37,7 +40,7 @@ COUNT_SWITCH = "GPUBENCH_COUNT"
 
 def requested() -> bool:
     """Return whether this process runs the device in software in place of devices."""
-    return os.environ.get(SWITCH, "") not in ("", "0")
+    return any(os.environ.get(name, "") not in ("", "0") for name in (SWITCH, PROCESS_SWITCH))
 
 
 def counts_wanted() -> bool:
@@ -63,10 +66,12 @@ def software_device() -> SoftwareDevice | None:
     if not requested():
         return None
     if _started is None and not _refused:
-        from gpubench import softcuda
+        import softcuda
 
         try:
             _started = softcuda.start()
+        except softcuda.DriverLoadedError as error:
+            _refused = f"{error}, as `import gpubench` does where {SWITCH}=1 is set"
         except softcuda.UnavailableError as error:
             _refused = str(error)
     if _refused:
@@ -190,6 +195,6 @@ def machine_code(launch: LaunchCounts) -> ModuleCode | None:
 
 def counts_model() -> int:
     """Return the version of the rules by which launches are counted."""
-    from gpubench.softcuda.counts import MODEL
+    from softcuda.counts import MODEL
 
     return MODEL

@@ -31,7 +31,7 @@ from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
-    from gpubench.softcuda.counts import LaunchCounts
+    from softcuda.counts import LaunchCounts
 
 SMALL = 6 * 2**20
 """Bytes of a case's arrays up to which those of earlier rounds are kept, so that later ones lie

@@ -37,8 +37,8 @@ from gpubench.plan.case import Case
 from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
-    from gpubench.softcuda import Report
-    from gpubench.softcuda.counts import LaunchCounts
+    from softcuda import Report
+    from softcuda.counts import LaunchCounts
 
 MOST_FAULTS = 3
 """Faults of the device in software that a reason has room for."""

@@ -46,7 +46,7 @@ from gpubench.record import CountsRecord
 from gpubench.work.counting import MachineCode
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
-    from gpubench.softcuda import Report
+    from softcuda import Report
 
 LIMIT = 300.0
 """Seconds after which a case is given up whose suite has no ``timeout``: a device in software takes

@@ -62,7 +62,9 @@ NOT_THE_PACKAGE = frozenset(
 )
 """Directories that hold Python files beside the package that a project installs."""
 
-TAKEN_NAMES = sys.stdlib_module_names | NOT_THE_PACKAGE | {"asv", "gpubench", "numba", "numpy"}
+TAKEN_NAMES = (
+    sys.stdlib_module_names | NOT_THE_PACKAGE | {*("asv", "gpubench", "numba", "numpy", "softcuda")}
+)
 """A new package of one of these names would hide what the kernels or asv import."""
 
 

@@ -38,7 +38,7 @@ from gpubench.work.gpus import Gpu
 from gpubench.work.occupancy import widest_occupancy
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
-    from gpubench.softcuda.sass import KernelCode
+    from softcuda.sass import KernelCode
 
 MAX_GAP_LINES = 4
 """Lines without counts that are shown between two with; of more, three dots."""

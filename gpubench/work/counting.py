@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from gpubench.record import CountsRecord, LaunchRecord, LineRecord
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
-    from gpubench.softcuda.counts import LaunchCounts
-    from gpubench.softcuda.sass import KernelCode, ModuleCode
+    from softcuda.counts import LaunchCounts
+    from softcuda.sass import KernelCode, ModuleCode
 
 MAX_LAUNCHES = 16
 """Launches of a case that are kept one by one. A sort by pairs makes a hundred of one kernel, and

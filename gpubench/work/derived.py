@@ -1,6 +1,6 @@
 """Numbers that follow from counts of a launch, or of all launches of a case together.
 
-Each takes counts by the names of ``gpubench.softcuda.counts``; one that is left out is 0. The
+Each takes counts by the names of ``softcuda.counts``; one that is left out is 0. The
 definitions are those of Nsight Compute's *Source* page where it has the number
 (https://docs.nvidia.com/nsight-compute/ProfilingGuide/, "Source Metrics").
 """

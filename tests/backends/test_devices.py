@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from softcuda_process import on_softcuda
 
-from gpubench import softcuda
+import softcuda
 from gpubench.backends import devices, host, registry, software
 from gpubench.backends.protocol import Description
 from gpubench.backends.registry import describe_devices
@@ -216,7 +218,63 @@ def test_asking_for_software_is_not_asking_for_gpus(monkeypatch: pytest.MonkeyPa
 
 
 def test_names_are_those_of_the_device_itself() -> None:
-    assert (software.NAME, software.SWITCH) == (softcuda.NAME, softcuda.SWITCH)
+    """The engine has its words too, so that it loads nothing of softcuda to know them."""
+    assert (software.NAME, software.PROCESS_SWITCH) == (softcuda.NAME, softcuda.SWITCH)
+
+
+@pytest.mark.parametrize(
+    ("engine", "process", "is_asked_for"),
+    [
+        (None, None, False),
+        ("0", None, False),
+        ("1", None, True),
+        (None, "1", True),
+        ("", "0", False),
+    ],
+)
+def test_a_program_on_softcuda_need_not_ask_for_it(
+    monkeypatch: pytest.MonkeyPatch, engine: str | None, process: str | None, is_asked_for: bool
+) -> None:
+    for name, said in ((software.SWITCH, engine), (software.PROCESS_SWITCH, process)):
+        monkeypatch.delenv(name, raising=False)
+        if said is not None:
+            monkeypatch.setenv(name, said)
+    assert software.requested() is is_asked_for
+
+
+def test_a_driver_that_is_loaded_already_names_the_engines_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start() -> None:
+        raise softcuda.DriverLoadedError("libcuda.so.1")
+
+    monkeypatch.setenv(software.SWITCH, "1")
+    monkeypatch.setattr(software, "_started", None)
+    monkeypatch.setattr(software, "_refused", "")
+    monkeypatch.setattr(softcuda, "start", start)
+    with pytest.raises(BackendError) as refused:
+        software.software_device()
+    assert str(refused.value) == (
+        "libcuda.so.1 is loaded already, and the device in software has to come first; "
+        "call softcuda.start() before any kernel is compiled, as `import gpubench` does where "
+        "GPUBENCH_SOFTCUDA=1 is set"
+    )
+
+
+def test_the_package_is_found_by_its_former_name() -> None:
+    assert importlib.import_module("gpubench.softcuda") is softcuda
+
+
+def describe_first_gpu() -> list[Any]:
+    gpu = devices.known_gpus()[0]
+    clock, throttling = gpu.pace["gpu_clock_mhz"], gpu.pace["gpu_throttling"]
+    return [gpu.name, gpu.sm_count, clock, gpu.pace["gpu_temperature_c"], throttling]
+
+
+def test_a_device_in_software_has_multiprocessors_and_no_clock() -> None:
+    for capability in ("7.5", "8.0", "8.6", "9.0", "12.0"):
+        described = on_softcuda(describe_first_gpu, cc=capability, sms=6)
+        assert described == ["softcuda", 6, None, None, "none"]
 
 
 @pytest.mark.parametrize(("said", "count"), [("", 1), ("2", 2), ("0", 1), ("many", 1)])

@@ -17,8 +17,9 @@ from gpubench.suite.schema import FILE
 
 SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
-    for path in (CHECKOUT / "gpubench").rglob("*")
-    if path.suffix in {".py", ".jinja", ".c", ".h"}
+    for package in ("gpubench", "softcuda")
+    for path in (CHECKOUT / package).rglob("*")
+    if path.suffix in {".py", ".jinja", ".c", ".h"} and "tests" not in path.parts
 )
 PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
 LIBRARY = sorted(
@@ -28,7 +29,16 @@ LIBRARY = sorted(
 )
 TESTED_FROM = sorted(
     path.relative_to(CHECKOUT).as_posix()
-    for folder in ("benchmarks", "docs", "examples", "packaging", "scripts", "suites", "tests")
+    for folder in (
+        "benchmarks",
+        "docs",
+        "examples",
+        "packaging",
+        "scripts",
+        "softcuda",
+        "suites",
+        "tests",
+    )
     for path in (CHECKOUT / folder).rglob("*")
     if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
 )
@@ -48,8 +58,10 @@ def test_the_wheel_holds_the_package_and_its_templates(distributions: dict[str, 
     assert {f"gpubench/report/templates/{page}" for page in PAGES} <= set(names)
     assert {f"gpubench/library/{file}" for file in LIBRARY} <= set(names)
     assert [n for n in names if n.startswith("gpubench/data/")] == [f"gpubench/data/{FILE}"]
-    assert "gpubench/py.typed" in names
-    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"gpubench"}
+    assert {"gpubench/py.typed", "softcuda/py.typed", "softcuda/README.md"} <= set(names)
+    roots = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+    assert roots == {"gpubench", "softcuda"}
+    assert not any(name.startswith("softcuda/tests/") for name in names)
 
 
 def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: dict[str, Path]) -> None:

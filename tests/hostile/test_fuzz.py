@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernels_in_ptx import KERNELS
 
-from gpubench.softcuda.translation.translate import TranslationError, translate
+from softcuda.translation.translate import TranslationError, translate
 
 ROOT = Path(__file__).parents[2]
-for folder in ("scripts", "tests/softcuda"):
-    sys.path.insert(0, str(ROOT / folder))
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from hostile_files import KINDS, SLOW, all_tried, suspicious  # noqa: E402
-from kernels_in_ptx import KERNELS  # noqa: E402
 
 TRIES = 20
 

@@ -39,10 +39,13 @@ def test_the_page_of_columns_is_what_query_lists() -> None:
 
 def test_every_environment_variable_is_explained() -> None:
     read = re.compile(r"[\"'](_?GPUBENCH_[A-Z_]+|SOFTCUDA_[A-Z_]+)[\"']")
-    sources = [*(CHECKOUT / "gpubench").rglob("*.py"), *(CHECKOUT / "gpubench").rglob("*.c")]
+    folders = (CHECKOUT / "gpubench", CHECKOUT / "softcuda")
+    sources = [
+        file for folder in folders for file in folder.rglob("*.*") if file.suffix in (".py", ".c")
+    ]
     names = {name for file in sources for name in read.findall(file.read_text(encoding="utf-8"))}
     page = (DOCS / "environment.md").read_text()
-    page += (CHECKOUT / "gpubench/softcuda/README.md").read_text()
+    page += (CHECKOUT / "softcuda/README.md").read_text()
 
     assert {"GPUBENCH_PRESET", "SOFTCUDA_TIMEOUT"} <= names
     assert sorted(name for name in names if f"`{name}`" not in page) == []
@@ -89,7 +92,7 @@ def test_the_suite_of_the_readme_is_one(tmp_path: Path) -> None:
         ("README.md", "![a](docs/overview.png)", "![a](overview.png)"),
         ("README.md", "[a](CHANGELOG.md)", "[a](changelog.md)"),
         ("docs/softcuda.md", "[a](checks.md)", "[a](checks.md)"),
-        ("docs/a.md", "[a](../gpubench/softcuda/README.md)", "[a](softcuda-device.md)"),
+        ("docs/a.md", "[a](../softcuda/README.md)", "[a](softcuda-device.md)"),
         ("docs/a.md", "[a](https://example.org/x)", "[a](https://example.org/x)"),
         ("docs/a.md", "[a](#b) and f[i](j)", "[a](#b) and f[i](j)"),
         ("docs/a.md", "[a](../no/page.md)", "[a](../no/page.md)"),

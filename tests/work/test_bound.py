@@ -10,7 +10,6 @@ import pytest
 
 import gpubench
 from gpubench.record import CountsRecord, LaunchRecord
-from gpubench.softcuda.sass import KernelCode
 from gpubench.tables.counts import bounds_of
 from gpubench.work.bound import (
     PARTS,
@@ -23,6 +22,7 @@ from gpubench.work.bound import (
 )
 from gpubench.work.counting import MachineCode
 from gpubench.work.gpus import GPUS
+from softcuda.sass import KernelCode
 
 # A GPU with figures that can be divided by head.
 UNIT = replace(

@@ -21,7 +21,6 @@ from gpubench.record import (
     to_line,
 )
 from gpubench.results.records import RecordReader
-from gpubench.softcuda.counts import LaunchCounts, LineCounts
 from gpubench.work.counting import (
     MAX_LAUNCHES,
     NO_LAUNCH,
@@ -29,6 +28,7 @@ from gpubench.work.counting import (
     difference_between,
     merged,
 )
+from softcuda.counts import LaunchCounts, LineCounts
 
 BENCHMARK = "suites.saxpy__numba_cuda.time_kernel"
 

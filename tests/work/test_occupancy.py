@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.softcuda.build import nvidia_folders
 from gpubench.work.gpus import GPUS, MULTIPROCESSORS, Gpu
 from gpubench.work.occupancy import (
     RESERVED_SHARED_BYTES,
     allocated_shared_bytes,
     compute_occupancy,
 )
+from softcuda.build import nvidia_folders
 
 LIMIT_BITS = {"warps": 1, "registers": 2, "shared_memory": 4, "blocks": 8, "barriers": 16}
 """``cudaOccLimitingFactor``."""

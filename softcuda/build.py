@@ -1,0 +1,261 @@
+"""Builds shared libraries with the C compiler at hand, into a cache: those that stand in for
+NVIDIA's, and one for each PTX module.
+
+What is built is kept under a name that tells all that it was built from, so that a change builds
+anew and nothing is ever stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+NATIVE = Path(__file__).parent / "native"
+CACHE = "SOFTCUDA_CACHE"
+"""The environment variable that names another folder for what is built."""
+INSTALL_CUDA = "pip install 'numba-cuda[cu13]'"
+"""What brings numba-cuda with ``cuda.h``, NVVM and nvJitLink."""
+
+MIN_HEADER_VERSION = 13000
+"""``CUDA_VERSION`` of the oldest ``cuda.h`` that the device in software is built with."""
+
+_SHARED = ("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden")
+_FLAGS = (*_SHARED, "-O2", "-g", "-Wall", "-Wextra")
+# -ffp-contract=off: a*b+c is one fma only where PTX says so. -O1: compiling takes most of the time
+# that a small kernel takes. -w: generated code sets variables that nothing reads.
+_MODULE_FLAGS = (
+    *(*_SHARED, "-O1", "-g0", "-w"),
+    *("-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno"),
+)
+_DEVICE_HEADERS = ("device.h", "runtime.h", "arithmetic.h")
+
+
+class UnavailableError(Exception):
+    """Why the device in software cannot be had here, and what to do."""
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Where the built libraries lie."""
+
+    driver: Path
+    nvml: Path
+    linker: Path
+
+
+@cache
+def find_compiler() -> str:
+    """``$CC``, ``cc``, ``gcc`` or ``clang``; raises ``UnavailableError`` where there is none."""
+    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
+        if path := shutil.which(name):
+            return path
+    raise UnavailableError(
+        "the CUDA device in software needs a C compiler, and none of cc, gcc and clang is on the "
+        "PATH; install one (Debian: apt install gcc libc6-dev) or name it in CC"
+    )
+
+
+def compile_to(library: Path, arguments: Iterable[str], text: str | None = None) -> None:
+    """Run the C compiler, on ``text`` where that is given; raises ``UnavailableError`` with what it
+    said where it fails."""
+    # Libraries that a caller preloads or puts in place are not meant for the compiler.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        made = Path(folder, library.name)
+        command = [find_compiler(), *arguments, "-o", str(made)]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, env=environment, check=False
+        )
+        if done.returncode:
+            said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
+            raise UnavailableError(f"{command[0]} cannot build the device in software:\n{said}")
+        made.replace(library)  # at once, so that nobody reads half of it
+
+
+@cache
+def cache_folder() -> Path:
+    """Return a folder of this user's alone: what lies in it is loaded and run.
+
+    ``$SOFTCUDA_CACHE``, else ``softcuda`` in ``$XDG_CACHE_HOME`` or ``~/.cache``, else one for this
+    process where those cannot be written.
+    """
+    given = os.environ.get(CACHE)
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        folder = Path(given or Path(base, "softcuda")).expanduser()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(folder)
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return Path(tempfile.mkdtemp(prefix="softcuda-"))
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnavailableError(
+            f"{folder}: others can write here, and what lies here is run; "
+            f"chmod go-w it, or name another folder in {CACHE}"
+        )
+    return folder
+
+
+def nvidia_folders(of_wheels: Sequence[str], of_toolkit: str) -> list[Path]:
+    """Folders where something of NVIDIA's may lie: in its wheels, then in a toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    return [*(root / name for root in roots for name in of_wheels), Path(home, of_toolkit)]
+
+
+@cache
+def find_cuda_header() -> Path:
+    """Return the folder of ``cuda.h``: of NVIDIA's wheels, which numba-cuda brings, or a toolkit.
+
+    Raises ``UnavailableError`` where there is none of CUDA 13: functions of CUDA 12 have other
+    parameters.
+    """
+    older = None
+    for place in nvidia_folders(("cu13/include", "cuda_runtime/include"), "include"):
+        if (place / "cuda.h").is_file():
+            version = header_version(place / "cuda.h")
+            if version >= MIN_HEADER_VERSION:
+                return place
+            older = f"{place / 'cuda.h'} is of CUDA {version // 1000}.{version % 1000 // 10}"
+    raise UnavailableError(
+        f"the CUDA device in software is built with cuda.h of CUDA 13, "
+        f"{f'and {older}' if older else 'which was not found'}; {INSTALL_CUDA} brings it"
+    )
+
+
+def header_version(header: Path) -> int:
+    """Return the version that a ``cuda.h`` defines, 13050 for 13.5; 0 without one."""
+    found = re.search(r"^#define CUDA_VERSION (\d+)$", header.read_text(errors="replace"), re.M)
+    return int(found[1]) if found else 0
+
+
+def kept(name: str, made_from: Iterable[bytes]) -> Path:
+    """Return where in the cache a library of this name lies that was made from these."""
+    digest = hashlib.sha256()
+    for part in (find_compiler().encode(), *made_from):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return cache_folder() / f"{digest.hexdigest()[:32]}-{name}"
+
+
+@cache
+def build_libraries() -> Libraries:
+    """Return the three libraries, built now where their sources have changed."""
+    header = find_cuda_header()
+    sources = sorted(NATIVE.glob("*.c"))
+    texts = [path.read_bytes() for path in [*sources, *sorted(NATIVE.glob("*.h"))]]
+    made_from = [*texts, (header / "cuda.h").read_bytes()]
+
+    def library(soname: str, *parts: Path) -> Path:
+        library = kept(soname, made_from)
+        if not library.is_file():
+            # -z defs: a function that is missing shows here, not when the library is loaded.
+            named = [f"-Wl,-soname,{soname},-z,defs", f"-I{header}", *map(str, parts)]
+            compile_to(library, [*_FLAGS, *named, "-lpthread", "-ldl", "-lm"])
+        return library
+
+    nvml, linker = NATIVE / "nvml.c", NATIVE / "jitlink.c"
+    return Libraries(
+        library("libcuda.so.1", *(path for path in sources if path not in (nvml, linker))),
+        library("libnvidia-ml.so.1", nvml),
+        library("libnvJitLink.so.13", linker),
+    )
+
+
+def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
+    """Return the library of one C source that calls the driver, built now where it has changed."""
+    library = kept("cupy.so", [source.read_bytes(), *(str(path).encode() for path in includes)])
+    if not library.is_file():
+        compile_to(library, [*_FLAGS, *(f"-I{folder}" for folder in includes), str(source)])
+    return library
+
+
+def build_in_place(soname: str, source: str) -> Path:
+    """Return a library with a soname of NVIDIA's, built of C now where that has changed.
+
+    Its functions have versions, named by the soname, as NVIDIA's have.
+    """
+    library = kept(soname, [source.encode()])
+    if not library.is_file():
+        versions = library.with_suffix(".map")
+        write_at_once(versions, f"{soname} {{ global: *; }};\n")
+        named = f"-Wl,-soname,{soname},--version-script={versions}"
+        compile_to(library, [*_SHARED, "-O1", named, "-x", "c", "-"], source)
+    return library
+
+
+def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
+    """Return the shared library of a module, compiled for plain runs, for the sanitizer, or to
+    count.
+
+    Beside one that counts lies the description of its basic blocks (``description_of``). Raises
+    ``UnavailableError`` for PTX that the translation does not know.
+    """
+    from softcuda.resources import strip_origin
+
+    ptx = strip_origin(ptx)
+    flags = [*_MODULE_FLAGS, *_machine_flags(), *(["-DSC_SANITIZE"] if sanitize else [])]
+    flags += ["-DSC_COUNT"] if count else []
+    library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])
+    description = description_of(library)
+    if not library.is_file() or (count and not description.is_file()):
+        # Imported here: a module that is in the cache needs no translation.
+        from softcuda.translation.translate import (
+            TranslationError,
+            describe_counts,
+            translate,
+        )
+
+        try:
+            text = translate(ptx, count=count)
+            if count:
+                write_at_once(description, describe_counts(ptx))
+        except TranslationError as error:
+            raise UnavailableError(f"cannot translate this PTX: {error}") from error
+        compile_to(library, [*flags, f"-I{NATIVE}", "-x", "c", "-", "-lm"], text)
+    return library
+
+
+def description_of(library: Path) -> Path:
+    """Return where what the basic blocks of a module do is described, as JSON."""
+    return library.with_suffix(".json")
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Write a file that nobody reads half of."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        made.write_text(text, encoding="utf-8")
+        made.replace(path)
+
+
+@cache
+def _translator() -> tuple[bytes, ...]:
+    """Return what makes C of PTX, and what that C includes."""
+    modules = sorted((Path(__file__).parent / "translation").glob("*.py"))
+    headers = [NATIVE / name for name in _DEVICE_HEADERS]
+    return tuple(path.read_bytes() for path in [*modules, *headers])
+
+
+@cache
+def _machine_flags() -> tuple[str, ...]:
+    """Fused multiply-add as one instruction, where this processor has it.
+
+    Only that, instead of ``-march=native``: the cache may be shared by machines that differ.
+    """
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split()
+    except OSError:
+        return ()
+    return ("-mfma", "-mavx") if "fma" in flags and "avx" in flags else ()
