@@ -75,6 +75,7 @@ docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python scripts/kernels_page.py
 	$(BIN)/python scripts/measurements_page.py
+	$(BIN)/python scripts/walk.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build
