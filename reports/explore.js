@@ -12,8 +12,26 @@
   const ALL = "*"; // of a choice: no value of a parameter
   const COLOURS = 7; // as in gpubench/report/figures.py
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-  const { kernel, setups: sources } = JSON.parse(document.getElementById("explore-sources").textContent);
+  const { kernel, setups: sources } = gpubenchLists.sources();
   const chosen = new Map(); // what the selects say, by their names
+
+  // Not in the page: a report has hundreds of pages, and without this script it would be empty.
+  root.innerHTML = `<details>
+    <summary><b>Every case over commits</b>: choose parameters${sources.length > 1 ? ", machines" : ""}, axes and a reference</summary>
+    <div class="tools"></div>
+    <p class="muted" role="status">The values are read.</p>
+    <div class="explored-chart" role="group" aria-label="Chosen cases over commits; the table below has their newest values"></div>
+    <div class="explored" hidden>
+    <div class="scroll" tabindex="0" role="region" aria-label="Newest values of the cases in the chart">
+    <table>
+      <caption><span>The newest value of each case in the chart, and its ratio to the reference.</span></caption>
+      <thead><tr><th scope="col">Case</th><th scope="col" class="number">Newest value</th><th scope="col">At</th><th scope="col">State</th><th scope="col" class="number">Over the reference</th></tr></thead>
+      <tbody></tbody>
+    </table>
+    </div>
+    </div>
+  </details>`;
+  root.querySelector("details").open = "open" in root.dataset;
 
   const make = (tag, properties = {}, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
@@ -194,7 +212,7 @@
   };
 
   const start = async () => {
-    const here = sources.find((one) => one.is_here);
+    const here = sources.find((one) => one.isHere);
     const cases = await open(here);
     const distinct = (values) => [...new Set(values)];
     const all = (values, words = "all") => [[ALL, words], ...values.map((one) => [one, one.replaceAll("_", " ")])];

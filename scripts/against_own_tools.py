@@ -35,7 +35,7 @@ from figures import add_option, record, recording
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel

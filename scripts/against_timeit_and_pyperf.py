@@ -20,7 +20,7 @@ from pathlib import Path
 from conditions import cases_of, in_fresh_processes, scratch_project, turn
 from figures import add_option, record, recording
 
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case

@@ -20,7 +20,7 @@ from pathlib import Path
 from figures import add_option, record, recording
 
 from gpubench.backends.devices import is_cuda
-from gpubench.measure.verifying import Manner, Verified, Verifier, verified
+from gpubench.measure.verify_cases import Manner, Verified, Verifier, verified
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites

@@ -352,7 +352,7 @@ def counts_of(copy: Path, kernels: Sequence[str]) -> dict[str, CaseCounts] | str
 
 def _child(kernels: list[str]) -> int:
     """Print the counts of all CUDA cases of these kernels, or the first that is not right."""
-    from gpubench.measure.verifying import Manner, verified
+    from gpubench.measure.verify_cases import Manner, verified
     from gpubench.plan.plan import build_plan
     from gpubench.results.counts import profile_text
     from gpubench.suite.loading import load_suites

@@ -55,8 +55,8 @@ from gpubench.analysis.comparison import (
 )
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.analysis.scatter import NOTHING_KNOWN, Shared
-from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
+from gpubench.measure.observers import pairs as paired
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row

@@ -143,7 +143,7 @@ def _child(kernels: list[str]) -> int:
     sys.path.insert(0, "tests/kernels")
     from library_cases import checked_cases, name, small_plan
 
-    from gpubench.measure.verifying import Manner, verified
+    from gpubench.measure.verify_cases import Manner, verified
 
     cases = [
         case

@@ -44,6 +44,8 @@ from generated_store import PAIRS, SHAPES, Shape, write_store
 from gpubench.results import CaseName
 
 RESULTS = Path(".asv/results")
+REPORT = [sys.executable, "-m", "gpubench", "report", "--output", "reports/html"]
+"""Without an output a project that has no suites gets its pages beside asv's."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,12 @@ def measure(size: Size, keep: Path | None) -> None:
         print(f"{size.title}: {files:,} result files of {size.cases:,} cases each", flush=True)
         publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
         show("asv publish", publish)
-        report = [sys.executable, "-m", "gpubench", "report"]
-        first = run(report, folder)
+        first = run(REPORT, folder)
         share = first.seconds / publish.seconds
         show("gpubench report", first, f"{share:.3f} of it, target <= {size.share}")
         figures = compared(publish, first)
         put_back()
-        second = run(report, folder)
+        second = run(REPORT, folder)
         share = second.seconds / publish.seconds
         words = f"{share:.3f} of it, target <= {size.again}"
         show("one file more", second, f"{words}; {second.seconds / first.seconds:.3f} of the first")
@@ -163,12 +164,11 @@ def measure_shape(shape: Shape, keep: Path | None) -> None:
             f"benchmarks, {shape.series:,} series in {len(shape.environments)} environments",
             flush=True,
         )
-        report = [sys.executable, "-m", "gpubench", "report"]
         with set_aside(results[-1:]) as put_back:
-            reports = {"times of all": run(report, folder)}
+            reports = {"times of all": run(REPORT, folder)}
             put_back()
-            reports["one file more"] = run(report, folder)
-        in_pairs = [*report, "--output", "reports/pairs", "--pair", PAIRS]
+            reports["one file more"] = run(REPORT, folder)
+        in_pairs = [*REPORT[:-1], "reports/pairs", "--pair", PAIRS]
         reports["in pairs"] = run(in_pairs, folder)
         for title, used in reports.items():
             show(title, used)

@@ -48,6 +48,8 @@ class LateConsole:
 
     def __init__(self, *, stderr: bool = False) -> None:
         self.stderr = stderr
+        self.printed = 0
+        """How many times something was printed."""
 
     @cached_property
     def rich(self) -> Console:
@@ -66,6 +68,7 @@ class LateConsole:
 
     def print(self, *parts: RenderableType, sep: str = " ", style: str | None = None) -> None:
         """Print texts and tables, and the end of a line."""
+        self.printed += 1
         self.rich.print(*parts, sep=sep, style=style)
 
     def status(self, words: str) -> AbstractContextManager[object]:

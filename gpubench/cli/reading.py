@@ -54,6 +54,10 @@ MAX_MEASURE_SECONDS = 86_400.0
 
 OUTPUT = Path("reports/html")
 
+MUCH_BYTES = 2**23
+"""Bytes of results from which several processes may make a report: 8 MiB are some 300,000 times
+of asv's, and a report starts processes later from ``render.MUCH`` of them."""
+
 
 def _default_output() -> Path:
     """Return where pages go: in a project with suites to ``OUTPUT``, in another project of asv's
@@ -121,6 +125,8 @@ def _duration(context: click.Context, option: click.Parameter, given: str) -> fl
 def _patterns(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[PairPattern, ...]:
+    if not given:
+        return ()
     from gpubench.results import PairPattern
 
     patterns = []
@@ -188,16 +194,46 @@ def report(
         kept = {*kernel_pages(table, names)} if names else {*shown}
         print_json({address: page for address, page in shown.items() if address in kept})
         return
-    from gpubench.parallel import processors, start_fork_server
+    from gpubench.report.freshness import Receipt, ReportSources
 
-    if processors() > 1:
-        with suppress(OSError):  # then all is done here
-            start_fork_server("gpubench.report.render")  # which imports while this process does
-    pages = _write(results, suites, output, packaged, pairs, names, read)
+    for path in (results, suites, output, TEMPLATES):
+        stay_inside(path)
+    receipt = Receipt(
+        ReportSources(
+            results,
+            suites,
+            output,
+            _own_templates(packaged),
+            (pairs, where, axes),
+        )
+    )
+    if receipt.is_valid() and not names:
+        pages = [output / "index.html"]
+    else:
+        said = ERR.printed
+        _prepare_processes(receipt.result_bytes)
+        pages = _write(results, suites, output, packaged, pairs, names, read)
+        if ERR.printed == said:  # a warning is printed by each report
+            receipt.keep()
     for page in pages:
         click.echo(page.resolve())
     if open_browser:
         webbrowser.open(pages[0].resolve().as_uri())
+
+
+def _own_templates(packaged: bool) -> Path | None:
+    """Return the folder of the project's own templates, if it is there and wanted."""
+    return TEMPLATES if TEMPLATES.is_dir() and not packaged else None
+
+
+def _prepare_processes(result_bytes: int) -> None:
+    """Start the process that others are forked from where results may be many: it imports while
+    this one does, and that takes most of a second."""
+    from gpubench.parallel import processors, start_fork_server
+
+    if processors() > 1 and result_bytes >= MUCH_BYTES:
+        with suppress(OSError):  # then all is done here
+            start_fork_server("gpubench.report.render")
 
 
 @click.command()
@@ -221,7 +257,7 @@ def serve(
     Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
     ends it.
     """
-    from gpubench.report.render import packaged_templates
+    from gpubench.report.freshness import packaged_templates
     from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
 
     for path in (results, suites, output, TEMPLATES):
@@ -715,7 +751,7 @@ def _write(
 
     stay_inside(output)
     stay_inside(TEMPLATES)
-    overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
+    overrides = _own_templates(packaged)
     with (
         closing((read or read_table)(results, suites, pairs)) as table,
         ERR.status("writing pages"),

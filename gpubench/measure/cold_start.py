@@ -23,7 +23,7 @@ import numpy as np
 from gpubench.backends import registry
 from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.names import format_value
 from gpubench.plan.asked import declare
@@ -81,12 +81,12 @@ class ColdStartSampler:
 
 def compile_seconds(case: Case) -> float:
     """First call less the median of steady calls, in seconds, never below zero."""
-    with opened(case, draw_inputs(case)) as execution:
+    with opened(case, draw_inputs(case)) as bound:
         calls = []
         for _ in range(1 + STEADY_CALLS):
             start = time.perf_counter()
-            execution.call()
-            execution.session.synchronize()
+            bound.call()
+            bound.session.synchronize()
             calls.append(time.perf_counter() - start)
     return max(0.0, calls[0] - float(np.median(calls[1:])))
 
@@ -95,9 +95,9 @@ def start_seconds(case: Case) -> float:
     """Return all that comes before a first result, but for drawing the inputs, in seconds."""
     inputs = draw_inputs(case)
     start = time.perf_counter()
-    with opened(case, inputs) as execution:
-        execution.call()
-        execution.session.synchronize()
+    with opened(case, inputs) as bound:
+        bound.call()
+        bound.session.synchronize()
         return time.perf_counter() - start
 
 

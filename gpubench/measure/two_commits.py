@@ -33,7 +33,7 @@ from gpubench.git import ask_git, named_repository
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.record import (
     SUFFIX,
     CaseRecord,

@@ -214,6 +214,8 @@ class ChangesPage:
     counted: str
     """How often counted work changed, a sentence; empty where nothing was counted twice."""
     states: tuple[State, ...]
+    has_speedups: bool = True
+    """Whether any change has a speedup before and after it."""
     unstable: tuple[tuple[str, str], ...] = ()
     """Cases whose noise lets nothing be said, and the step that they could hide."""
 
@@ -275,6 +277,7 @@ def build(history: History, site: Site) -> ChangesPage:
         ),
         counted=_counted_words(count_changes),
         states=tuple(states),
+        has_speedups=any(all(row.speedups) for rows in shown.values() for row in rows),
         unstable=tuple(
             (case_words(name), text.ratio(math.exp(3 * scatter)))
             for name, scatter in site.unstable(history).items()

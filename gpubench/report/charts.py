@@ -35,7 +35,7 @@ from gpubench.results import (
 from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 
-MOST_ROWS = 10
+MOST_ROWS = 5
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script
 that the chart is drawn from: a thousand make a page that opens slowly."""
 

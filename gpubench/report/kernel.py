@@ -29,7 +29,7 @@ from gpubench.report.findings import (
     running_states,
 )
 from gpubench.report.lists import listed
-from gpubench.report.series import SeriesSources, sources
+from gpubench.report.series import SeriesSource, source
 from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
@@ -148,7 +148,7 @@ class KernelPage:
     details: str
     commit: CommitLabel
     history: charts.HistoryChart | None
-    explored: SeriesSources
+    explored: SeriesSource
     """Where the values of every case are, on every setup."""
     sizes: tuple[charts.SizeChart, ...]
     launches: tuple[charts.LaunchMap, ...]
@@ -211,7 +211,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
         commit=site.labels(history)[history.places[now.commit]],
         history=chart,
-        explored=sources(history, key, site),
+        explored=source(history, key, site),
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
         workers=tuple(sorted({point.workers for one in scaled for point in one.points})),

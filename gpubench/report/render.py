@@ -13,10 +13,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import cache_from_source
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ from jinja2 import (
     TemplateError,
     TemplateSyntaxError,
 )
+from jinja2 import __version__ as jinja2_version
 from jinja2.bccache import Bucket
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -43,13 +45,12 @@ from gpubench import __version__
 from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
+from gpubench.files import replace_file
 from gpubench.links import leads_out
 from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
 from gpubench.report import (
-    advise,
     changes,
-    choose,
     compare,
     comparison_view,
     count_view,
@@ -63,7 +64,8 @@ from gpubench.report import (
     series,
     text,
 )
-from gpubench.report.site import CHOOSING, Site
+from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
+from gpubench.report.site import Site
 from gpubench.results import History, Table
 
 if sys.platform != "win32":
@@ -128,9 +130,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     if overrides and not any(map(Path.is_file, overrides.glob("*"))):
         overrides = None  # the folder of the pages is there alone, and a sandbox takes longer
     environment, site = _environment(overrides), Site(table)
-    folders = filter(None, (packaged_templates(), overrides))
-    templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
-    made_by = f"{code_stamp()}{_stamp(templates)}{table.selection}"
+    templates = template_files(overrides, output_dir)
+    made_by = f"{code_stamp()}{stamp_of(templates)}{table.selection}"
     scripts = output_dir / data_scripts.FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
@@ -235,23 +236,35 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     stamp = series.commits_stamp(history, site)
     yield ReportFile(address, stamp, partial(series.commits_script, history, site))
     compared = compare.stamp(history, site)
-    advised = f"{history.digest_now}{advise.stamp(history, site)}"
-    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
-    for name, module, shown in (
-        ("changes", changes, f"{history.digest}{site.table.acknowledged}{thresholds}"),
-        ("choose", choose, f"{history.digest_now}{elsewhere}"),
-        ("compare", compare, f"{compared}{history.digest_now}"),
-        ("advise", advise, advised),
-    ):
-        if name in CHOOSING and not site.has_choices(history):
-            continue
-        view = partial(module.build, history, site)
-        yield ReportFile(site.page_address(name, setup), f"{shown}{links}", view, f"{name}.html")
+    shown = f"{history.digest}{site.table.acknowledged}{thresholds}"
+    yield _page("changes", changes.build, shown, history, site)
+    yield _page("compare", compare.build, f"{compared}{history.digest_now}", history, site)
+    if site.has_choices(history):
+        yield from _files_to_choose_by(history, site)
     if len(history.snapshots) > 1:
         view = partial(compare.newest_in_markdown, history, site)
         yield ReportFile(compare.markdown_address(history, site), compared, view)
     if history is next(one for one in site.histories if one.setup.place == setup.place):
         yield from _compared_files(site.measured[setup.place], site)
+
+
+def _page(
+    name: str, build: Callable[[History, Site], Any], shown: str, history: History, site: Site
+) -> ReportFile:
+    """Return a page that a setup has one of."""
+    address = site.page_address(name, history.setup)
+    view = partial(build, history, site)
+    return ReportFile(address, f"{shown}{site.linked(history)}", view, f"{name}.html")
+
+
+def _files_to_choose_by(history: History, site: Site) -> Iterator[ReportFile]:
+    """Pages of a setup that has implementations to choose from, and the scripts of one of them."""
+    from gpubench.report import advise, choose  # which other reports start without
+
+    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
+    yield _page("choose", choose.build, f"{history.digest_now}{elsewhere}", history, site)
+    advised = f"{history.digest_now}{advise.stamp(history, site)}"
+    yield _page("advise", advise.build, advised, history, site)
     for address, asked in advise.scripts(history, site).items():
         yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 
@@ -321,12 +334,6 @@ def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
         exports.write(site, folder)
 
 
-def packaged_templates() -> Path:
-    """Folder of the shipped templates: inside the package, or ``reports/`` in a checkout."""
-    installed = Path(__file__).parent / "templates"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
-
-
 def packaged_environment() -> Environment:
     """Return what the shipped templates are rendered with."""
     return _environment(None)
@@ -335,19 +342,6 @@ def packaged_environment() -> Environment:
 def read_packaged(name: str) -> str:
     """Return the text of a shipped script or style."""
     return (packaged_templates() / name).read_text(encoding="utf-8")
-
-
-def code_stamp() -> str:
-    """Return a text that changes with the release of gpubench, and where its code is worked on,
-    with that."""
-    return f"{__version__} {_stamp(Path(__file__).parents[1].rglob('*.py'))}"
-
-
-def _stamp(paths: Iterable[Path]) -> str:
-    """Return a text that changes with any of these files: their names, sizes and times of
-    change."""
-    stats = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
-    return hashlib.sha256(repr(stats).encode()).hexdigest()
 
 
 _PLAIN = (str, int, float, list, tuple, dict, set, frozenset)
@@ -381,10 +375,12 @@ class ProjectEnvironment(ImmutableSandboxedEnvironment):
 
 
 class CompiledTemplates(BytecodeCache):
-    """Keeps compiled templates for the next report of this process, as ``gpubench serve`` makes
-    them: to compile the templates takes as long as all else of a small report.
+    """Keeps compiled templates: to compile them takes as long as all else of a small report.
 
-    Nothing is kept on disk, since compiled code that is read back could do anything.
+    This process keeps all of them for its next report, as ``gpubench serve`` makes them. Those of
+    the package are kept on disk beside the compiled code of its modules, as Python keeps that:
+    compiled code that is read back could do anything, and who may write there may do so already.
+    No template of a project is kept there.
     """
 
     def __init__(self) -> None:
@@ -395,10 +391,31 @@ class CompiledTemplates(BytecodeCache):
         checksum, code = self._kept.get(self._key(bucket), (None, None))
         if checksum == bucket.checksum:
             bucket.code = code
+        elif path := self._path(bucket):
+            with suppress(OSError, EOFError, ValueError, TypeError):  # none, or half of one
+                content = path.read_bytes()
+                header = self._header()
+                if content.startswith(header):
+                    bucket.bytecode_from_string(content.removeprefix(header))
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         assert bucket.code is not None
         self._kept[self._key(bucket)] = bucket.checksum, bucket.code
+        if (path := self._path(bucket)) and not sys.dont_write_bytecode:
+            with suppress(OSError):  # the package is for reading only
+                replace_file(path, self._header() + bucket.bytecode_to_string())
+
+    def _path(self, bucket: Bucket) -> Path | None:
+        """Return where Python would keep a module that is named by the template's key; ``None`` for
+        a template of a project, which is compiled for a sandbox."""
+        if bucket.environment.sandboxed:
+            return None
+        return Path(cache_from_source(str(Path(__file__).with_name(f"template_{bucket.key}.py"))))
+
+    def _header(self) -> bytes:
+        """Return what compiled templates depend on beside their texts: Jinja, and settings."""
+        made_by = f"{jinja2_version} {stamp_of([Path(__file__)])}"
+        return hashlib.sha256(made_by.encode()).digest()
 
     def _key(self, bucket: Bucket) -> tuple[bool, str]:
         """Return another key in a sandbox: there a template becomes code that asks before each

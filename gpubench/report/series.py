@@ -14,8 +14,8 @@ import numpy as np
 
 from gpubench.analysis.headline import KernelKey
 from gpubench.names import parse_identity
-from gpubench.report.data_scripts import FOLDER, data_script, pack_floats
-from gpubench.report.site import Site, setup_label
+from gpubench.report.data_scripts import FOLDER, data_script, pack_floats, pack_intervals
+from gpubench.report.site import Site
 from gpubench.results import CaseName, History
 
 MAX_SUBJECT_CHARACTERS = 60
@@ -23,25 +23,13 @@ MAX_SUBJECT_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class SeriesSource:
-    """A setup that has values of a kernel."""
-
-    setup: str
-    """In words."""
-    slug: str
-    """End of the setup's file names."""
-    is_here: bool
-    """Whether it is the setup of the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesSources:
-    """Where a page gets the values of a kernel: all addresses are made of these parts, by
-    ``gpubenchLists.seriesOf`` too."""
+    """Where a page gets the values of a kernel: ``gpubenchLists.sources`` makes addresses of both
+    parts, and of the links to the kernel on other setups."""
 
     kernel: str
     """Name of the kernel's page without its slug."""
-    setups: tuple[SeriesSource, ...]
-    """The one of the page first."""
+    slug: str
+    """End of the file names of the page's setup."""
 
 
 def commits_address(history: History, site: Site) -> str:
@@ -62,15 +50,9 @@ def _stem(key: KernelKey, site: Site) -> str:
     return site.address(None, key).removesuffix(".html")
 
 
-def sources(history: History, key: KernelKey, site: Site) -> SeriesSources:
-    """Return where the values of a kernel are on every setup that has it."""
-    having = [one for one in site.histories if key in site.kernels(one)]
-    having.sort(key=lambda one: one.setup != history.setup)
-    setups = tuple(
-        SeriesSource(setup_label(one.setup), _slug(one, site), one.setup == history.setup)
-        for one in having
-    )
-    return SeriesSources(_stem(key, site), setups)
+def source(history: History, key: KernelKey, site: Site) -> SeriesSource:
+    """Return where the values of a kernel are on a setup."""
+    return SeriesSource(_stem(key, site), _slug(history, site))
 
 
 def commits_script(history: History, site: Site) -> str:
@@ -102,7 +84,7 @@ def series_script(history: History, key: KernelKey, charted: Sequence[CaseName],
     the value, both ends of its interval, the speedup and both ends of its interval, one kind after
     the other. ``cases`` has each case of the kernel: its ``values``, or the index of its numbers in
     ``charted``, and in ``failed`` the indices of commits at which it has a status and no value.
-    Numbers are packed (``pack_floats``), NaN where there is none.
+    Numbers are packed (``pack_intervals``, ``pack_floats``), NaN where there is none.
     """
     every = site.of_kernel(history, key)
     newest = site.units(history)
@@ -126,6 +108,6 @@ def series_script(history: History, key: KernelKey, charted: Sequence[CaseName],
                 "failed": np.flatnonzero(is_failed).tolist(),
             }
         )
-    of_chart = [pack_floats(numbers[:, every.rows_of[name]]) for name in charted]
+    of_chart = [pack_intervals(numbers[:, every.rows_of[name]]) for name in charted]
     content = {"commits": len(history.commits), "charted": of_chart, "cases": cases}
     return data_script(series_address(history, key, site), content)

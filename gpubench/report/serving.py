@@ -24,7 +24,7 @@ from watchfiles import watch
 
 from gpubench.errors import GpubenchError
 from gpubench.files import TooLarge, read_regular
-from gpubench.report.render import packaged_templates
+from gpubench.report.freshness import packaged_templates
 
 ADDRESS = "127.0.0.1"
 """Never another: results are not shown to the network."""

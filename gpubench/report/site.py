@@ -61,6 +61,9 @@ MOST_ROWS = 2**15
 which every setup is compared with. Of 20 machines with 1,000 cases each, all stay."""
 
 
+MAX_NAME_CHARACTERS = 48
+"""Of a foreign benchmark in the name of its page: module, class and function often have 80."""
+
 MAX_FILES = 64
 """Files of code that are in memory at once; kernels of a project lie in some dozen."""
 
@@ -513,12 +516,15 @@ class Site:
 
 def _file_name(key: KernelKey) -> str:
     """Return a kernel's label; where it has other characters than names in suites have, or is long,
-    with a digest, since benchmarks of another project can be called anything."""
+    its end with a digest, since benchmarks of another project can be called anything."""
     label = kernel_label(key)
     if re.fullmatch(r"[a-z0-9_.]{1,150}", label):
         return label
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', label)[:150]}-{digest}"
+    # A report of many setups names a page in thousands of links.
+    end = re.sub(r"[^A-Za-z0-9_.]+", "-", label)[-MAX_NAME_CHARACTERS:]
+    whole = end if len(end) < MAX_NAME_CHARACTERS else end.partition(".")[2] or end
+    return f"{whole}-{digest}"
 
 
 def kernel_label(key: KernelKey) -> str:

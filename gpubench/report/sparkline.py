@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,18 @@ from numpy.typing import NDArray
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 """In SVG user units."""
 
-MOST_POINTS = 120
-"""About as many as its width has units; of a longer series the extremes are drawn."""
+MOST_POINTS = 80
+"""One for three units of its width, twice: of a longer series the extremes are drawn."""
 
 SEEN_GAP = 1.5
 """Units that a gap is wide at least: a narrower one does not show beside a line of 1.25."""
 
 MARK_WIDTH = 9.0
 """Units that the ring around a marked point takes, its line included."""
+
+PARTS_OF_UNIT = 2
+"""Coordinates of lines are counted in such parts, by which ``.spark path`` of ``gpubench.css``
+divides them: half a unit is less than half the width of the line."""
 
 Values = NDArray[np.float64]
 
@@ -32,7 +35,8 @@ class Sparkline:
 
     lines: tuple[str, ...]
     """Each stretch without a gap as a path of SVG after its ``M``: the first point, and from there
-    ways from point to point, which are short to write. A page has hundreds of such lines."""
+    ways from point to point, in whole halves of a unit, which are short to write. A page has
+    hundreds of such lines."""
     marks: tuple[tuple[float, float], ...]
     """Centres of the marked points, newest first; of such as would lie on each other the newest."""
     last: tuple[float, float] | None
@@ -76,21 +80,14 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
 
 def _path(points: Values) -> str:
     """Return points, shape (points, 2), as a path; one that stands alone as a line of no length."""
-    tenths = np.rint(10 * points).astype(int)
-    (x, y), ways = tenths[0].tolist(), np.diff(tenths, axis=0).tolist()
+    parts = np.rint(PARTS_OF_UNIT * points).astype(int)
+    (x, y), ways = parts[0].tolist(), np.diff(parts, axis=0)
+    ways = ways[ways.any(axis=1)].tolist()
     return (
-        f"{_tenth(x)} {_tenth(y)}"
+        f"{x} {y}"
         + ("l" if ways else "h0")
-        + " ".join(f"{_tenth(dx)}{'' if dy < 0 else ' '}{_tenth(dy)}" for dx, dy in ways)
+        + " ".join(f"{dx}{'' if dy < 0 else ' '}{dy}" for dx, dy in ways)
     )
-
-
-@cache
-def _tenth(number: int) -> str:
-    """Return a tenth of a number without what SVG can do without: ``.5``, ``-.5``, ``2``."""
-    whole, rest = divmod(abs(number), 10)
-    words = f"{whole or ''}.{rest}" if rest else f"{whole}"
-    return f"-{words}" if number < 0 else words
 
 
 def _shown(ys: Values, size: int) -> NDArray[np.intp]:

@@ -28,7 +28,6 @@ from gpubench.results.model import (
 )
 from gpubench.results.ratio import VERDICTS, Ratio, Times, Verdict, geometric_mean
 from gpubench.results.rows import COMPARED_TIMES, LAUNCH_PARTS, measured_rows
-from gpubench.results.store import table_path
 from gpubench.results.table import (
     ABSENT,
     CaseHistories,
@@ -38,6 +37,7 @@ from gpubench.results.table import (
     natural_order,
     open_table,
 )
+from gpubench.table_file import table_path
 
 __all__ = [
     "ABSENT",

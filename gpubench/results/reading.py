@@ -49,8 +49,10 @@ MOST_DETAILS = 50_000
 LARGER = 2**24
 """Bytes: more than a record of ten thousand cases has, and less than glibc's limit of 32 MiB."""
 
-Stamp = tuple[int, int, int, int]
-"""Size and time of change in ns, of the result file and of the record; -1 where there is none."""
+Stamp = tuple[int, int, int, int, int, int]
+"""Of the result file and of the record: size, and the moments in ns at which its content and its
+entry in the folder changed; -1 where there is none. Anybody can set the first moment, nobody the
+second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,17 @@ class SnapshotFiles:
     result: Path | None
     record: Path | None
     stamp: Stamp
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the result file and of the record; 0 where there is none."""
+        return max(self.stamp[0], 0), max(self.stamp[3], 0)
+
+    @property
+    def moments(self) -> tuple[int, int]:
+        """When the contents of the result file and of the record changed, in ns since 1970; -1
+        where there is none."""
+        return self.stamp[1], self.stamp[4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +188,17 @@ def snapshot_files(
     return listed
 
 
-def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int]:
+def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int, int]:
     try:
         stat = entry.stat() if entry else None
     except OSError:
         stat = None
-    return (stat.st_size, stat.st_mtime_ns) if stat else (-1, -1)
+    return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) if stat else (-1, -1, -1)
 
 
 def read_all(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> Iterator[Batch]:
     """Read files in batches, in their order; in several processes where there is much."""
-    sizes = [max(file.stamp[0], 0) + max(file.stamp[2], 0) for file in files]
+    sizes = [sum(file.sizes) for file in files]
     processes = processors() if sum(sizes) >= MUCH else 1
     most = min(BATCH, sum(sizes) // processes + 1)
     batches: list[list[SnapshotFiles]] = []

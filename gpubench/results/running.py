@@ -58,7 +58,7 @@ def running(
 def _is_stored(files: SnapshotFiles) -> bool:
     """Return whether asv has stored a result since the last line of the record: it does so when a
     commit's benchmarks are done, and goes on with the next commit."""
-    _, result_changed, _, record_changed = files.stamp
+    result_changed, record_changed = files.moments
     return result_changed >= record_changed
 
 

@@ -1,6 +1,6 @@
 """The table's file: a DuckDB database that is brought up to date with the results directory.
 
-The rows of a snapshot hold while its two files have the size and time of change that they had when
+The rows of a snapshot hold while its two files have the size and times of change that they had when
 they were read, and ``FORMAT``, the pairs and the old names are the same. That is the only rule of
 what is stale: everything else in the file is derived from rows, or is named by what it was made
 from.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -35,11 +34,8 @@ from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 11
+FORMAT = 12
 """Raised when what is stored, or what is read from the files, changes."""
-
-FOLDER = ".gpubench-cache"
-"""Beside the results directory, with a ``.gitignore`` of its own."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # A foreign file could hold a view that reads other files or asks for extensions.
@@ -356,7 +352,8 @@ def _up_to_date(
         ignored.write("*\n")  # "x" follows no link
     with closing(connect(path, read_only=False)) as connection:
         if is_new:
-            connection.execute(_schema())
+            # In one transaction: each of some hundred statements is written to the disk otherwise.
+            connection.execute(f"begin; {_schema()}; commit")
         _update(connection, files, pairs)
         if is_new:  # last: a file without it, whose making was stopped, is made anew
             connection.execute("insert into meta values (?)", [key_of(pairs)])
@@ -546,10 +543,3 @@ def digest(*texts: str) -> str:
     for text in texts:
         value.update(text.encode())
     return value.hexdigest()
-
-
-def table_path(results_dir: Path) -> Path:
-    """Return where the table of a results directory is kept."""
-    place = Path(os.path.realpath(results_dir))  # which ``resolve`` refuses of a looped link
-    name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
-    return place.parent / FOLDER / f"{name}.duckdb"

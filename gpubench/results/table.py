@@ -979,7 +979,7 @@ def _described(
     described = _read(read_benchmarks, results_dir / "benchmarks.json", results_dir, problems)
     if not described:
         # Those that it would list: the largest file of a machine has most of its benchmarks.
-        by_size = sorted(files, key=lambda item: item.stamp[0])
+        by_size = sorted(files, key=lambda item: item.sizes[0])
         largest = {item.name.partition("/")[0]: item for item in by_size}
         for file in filter(None, (item.result for item in largest.values())):
             with suppress(UnreadableFile):  # which is told where its times are read

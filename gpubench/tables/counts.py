@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpubench.errors import GpubenchError
-from gpubench.measure.verifying import Verified
+from gpubench.measure.verify_cases import Verified
 from gpubench.names import format_shape
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord

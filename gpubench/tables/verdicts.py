@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import NAME
-from gpubench.measure.verifying import Verified, VerifiedStatus
+from gpubench.measure.verify_cases import Verified, VerifiedStatus
 from gpubench.names import kernel_title
 from gpubench.plan.case import Case
 from gpubench.report import text

@@ -8,7 +8,7 @@ import pytest
 from builders import SCALE, case_of, plan_of
 
 from gpubench.errors import KernelError, PlanError
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import FILLERS, draw_inputs
 from gpubench.suite.types import FILLS
 

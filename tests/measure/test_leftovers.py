@@ -112,7 +112,7 @@ def test_pairs_are_of_single_runs_too(tmp_path):
 def test_times_whose_runs_share_arrays_in_a_batch_are_asked(tmp_path, monkeypatch, time, asked):
     monkeypatch.setattr("gpubench.measure.times.leftover_ratio", lambda *_: 0.5)
     recording = Recording(tmp_path, candidate(tmp_path, OUT, "steady"), time)
-    measurement = recording.preparation.prepare()
+    measurement = recording.run.prepare()
     assert measurement.method.endswith("fresh inputs for each run") == asked
     assert len(fresh(recording.last)) == asked
 

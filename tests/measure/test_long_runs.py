@@ -76,8 +76,8 @@ def test_what_works_in_place_may_have_run_several_times_in_the_last_sample(tmp_p
     )
     text = text.replace("long_kernels:double}", "long_kernels:double_in_place}")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    measurement = recording.preparation.prepare()
+    measurement = recording.run.prepare()
     measurement.restored_sample()
     measurement.sample()
-    recording.preparation.look(measurement)
+    recording.run.verify_at_last()
     assert recording.last.status == "ok"

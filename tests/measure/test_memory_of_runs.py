@@ -15,8 +15,9 @@ from gpubench.backends import registry
 from gpubench.measure import memory, watcher
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.direct import Job, bench, take_turn
-from gpubench.measure.preparation import Skipped
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.observers import memory as observer
+from gpubench.measure.outcomes import Skipped
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord
 
@@ -70,7 +71,7 @@ def test_the_peak_is_what_a_run_holds_beyond_what_stands_before(
 def test_memory_is_measured_only_where_the_suite_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "peak_bytes", lambda *_: pytest.fail("nobody asked"))
+    monkeypatch.setattr(observer, "peak_bytes", lambda *_: pytest.fail("nobody asked"))
 
     record = record_of(case(tmp_path, "scale", "sampling: {repeat: 1, number: 1}\n"))
 

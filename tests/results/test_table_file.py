@@ -25,6 +25,7 @@ from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.errors import DamagedTable
 from gpubench.results import ABSENT, STATUSES, Table, open_table, reading, store, table_path
+from gpubench.table_file import FOLDER
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 DAY = 86_400
@@ -252,6 +253,19 @@ def foreign(path: Path) -> None:
     path.unlink()
     with duckdb.connect(path) as connection:
         connection.execute("create table mine (x integer)")
+
+
+def test_an_edit_that_keeps_size_and_moment_is_read(directory: Path, reads: list[str]) -> None:
+    content(kept(directory))
+    path = CommitFiles(directory, "1" * 40, DAY).result_path
+    before = path.stat()
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    reads.clear()
+
+    content(kept(directory))
+
+    assert reads == [path.stem]
 
 
 def no_database(path: Path) -> None:
@@ -599,4 +613,4 @@ def test_ctrl_c_while_a_query_asks_python_is_no_damage(
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
-    assert store.FOLDER == ".gpubench-cache"
+    assert FOLDER == ".gpubench-cache"

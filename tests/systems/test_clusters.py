@@ -29,7 +29,7 @@ from gpubench.backends import clusters
 from gpubench.backends.protocol import DeviceError, DeviceLostError, Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
-from gpubench.measure.execution import Execution
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
@@ -645,6 +645,6 @@ def sessions(cluster: Any, ray_session: Any) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("case", smallest_cases())
 def test_every_implementation_of_the_suites_is_right(sessions: dict[str, Any], case: Case) -> None:
     inputs = draw_inputs(case)
-    execution = Execution(sessions[case.device], case, load_target(case), inputs)
+    execution = BoundCase(sessions[case.device], case, load_target(case), inputs)
     result = verify(execution, expected_outputs(case, inputs))
     assert (result.fault, result.max_rel_error < 1e-12) == (None, True)

@@ -27,7 +27,7 @@ from gpubench.backends.registry import get
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.measure.cold_start import ColdStartSampler
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.verifying import Manner, Verified, verified
+from gpubench.measure.verify_cases import Manner, Verified, verified
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

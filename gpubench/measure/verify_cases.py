@@ -25,13 +25,13 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
-from gpubench.measure.preparation import cause, devices_of, why_unfit
+from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
     expected_outputs,
     verify,
@@ -236,11 +236,11 @@ class Verifier:
                 inputs = draw_inputs(case)
                 self._expected = key, inputs, expected_outputs(case, inputs)
             _, inputs, expected = self._expected
-        with opened(case, inputs) as execution:
-            result = verify(execution, expected, others if execution.session.simulated else ())
-            counts = counts_of(execution)
+        with opened(case, inputs) as bound:
+            result = verify(bound, expected, others if bound.session.simulated else ())
+            counts = counts_of(bound)
             is_asked = self._manner.code and counts is not None
-            return result, counts, code_of(execution) if is_asked else None
+            return result, counts, code_of(bound) if is_asked else None
 
 
 def _data(case: Case) -> str:
