@@ -133,7 +133,7 @@ def independent_quotient(one: Ratio, other: Ratio) -> Ratio:
     Both errors at their worst at once are too much to ask. On the logarithm the interval's ends are
     as far from the middle as the two ends of these are, squared and added (Zou and Donner,
     Statistics in Medicine 27, 2008). Of arithmetic that was 5 % slower it finds 99 of 100 where
-    ``low / high`` to ``high / low`` finds 80 (``docs/measurements.md``).
+    ``low / high`` to ``high / low`` finds 80.
     """
     value = one.value / other.value
     if not (one.has_interval and other.has_interval):
@@ -216,7 +216,7 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
     begin: which is which, a pair then does not show. A round that was disturbed can make the
     interval wide on its side, and moves the middle little. The sign test, which needs no such
     assumption, gives wider ones: over memory, in twenty rounds at 99 %, it found 49 of 60 kernels
-    that were 5 % slower, and this one 56 (``docs/measurements.md``). With fewer than
+    that were 5 % slower, and this one 56 (``docs/measurements.yaml``). With fewer than
     ``MIN_PAIRS_FOR_INTERVAL`` ratios the ends are unknown.
     """
     counted = np.asarray(ratios, np.float64)
