@@ -30,7 +30,7 @@ KERNEL = "gpubench.kernels.threads_and_blocks:thread_index_cuda"
 Dim3 = tuple[int, int, int]
 """A place or a shape, x first."""
 
-MOST_THREADS = 2**20
+MAX_THREADS = 2**20
 """Threads that a tour notes: 56 bytes of the device's memory for each."""
 
 
@@ -81,9 +81,9 @@ def tour(grid: Dim3, block: Dim3, device: str = "cuda:0") -> Tour:
     if fault := launch_fault(launch, limits):
         raise GpubenchError(fault)
     threads = launch.blocks * launch.threads_per_block
-    if threads > MOST_THREADS:
+    if threads > MAX_THREADS:
         raise GpubenchError(
-            f"launch of {threads} threads: possible on {device}, but only {MOST_THREADS} threads "
+            f"launch of {threads} threads: possible on {device}, but only {MAX_THREADS} threads "
             "are noted one by one; use a smaller grid to look at"
         )
     if gpu_count() or requested():

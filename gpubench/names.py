@@ -90,7 +90,7 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
 _TRACKED = re.compile(r"[\w.]+\.(?P<cls>[a-z0-9_]+)\.track_\w+")
 
-LONGEST_PATTERN = 500
+MAX_PATTERN_CHARACTERS = 500
 """Characters of a pattern of pairs, several times those of a benchmark's name."""
 
 
@@ -162,8 +162,8 @@ def _split_class_name(class_name: str, time: str) -> BenchmarkName | None:
 def pattern_fault(baseline: str, candidate: str) -> str | None:
     """Return what is wrong with a pattern of pairs, a regular expression and what replaces its
     matches; ``None``: nothing."""
-    if len(baseline) > LONGEST_PATTERN:
-        length = f"{len(baseline):,} characters; at most {LONGEST_PATTERN}"
+    if len(baseline) > MAX_PATTERN_CHARACTERS:
+        length = f"{len(baseline):,} characters; at most {MAX_PATTERN_CHARACTERS}"
         return f"a pattern of {length}: write several"
     try:
         groups = re.compile(baseline).groups

@@ -32,7 +32,7 @@ from gpubench.analysis.estimates import (
     group_by_way,
 )
 from gpubench.errors import ResultsError
-from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
+from gpubench.files import MAX_BYTES, TooLarge, append_lines, read_regular
 from gpubench.links import leads_out
 from gpubench.names import CURVE_TIMES
 from gpubench.record import SUFFIX, record_name
@@ -297,7 +297,7 @@ def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Predi
     if leads_out(path, results):
         return {}
     try:
-        lines = read_regular(path, MOST_BYTES).splitlines()[-MOST_KEPT:]
+        lines = read_regular(path, MAX_BYTES).splitlines()[-MOST_KEPT:]
     except (OSError, ValueError, TooLarge):  # a NUL in its name: there is no such file
         return {}
     decoder = msgspec.json.Decoder(Prediction)

@@ -27,7 +27,7 @@ from gpubench.analysis.steps import (
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
 from gpubench.results.ratio import VERDICT_ERROR, quotient
 
-FEWEST_POINTS = 10
+MIN_POINTS = 10
 """Measured commits from which steps are sought; below, neighbours are held against each other."""
 
 THRESHOLD = 1.05
@@ -151,14 +151,14 @@ def verdicts_in(times: Times, least: Sequence[float] | None = None) -> list[Verd
     measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
     verdicts = [
         Verdict(_noticed(_differences(times[:, case], places), least[case]), 0.0)
-        if len(places) < FEWEST_POINTS
+        if len(places) < MIN_POINTS
         else Verdict((), 0.0)
         for case, places in enumerate(measured)
     ]
     series = {
         case: values
         for case, places in enumerate(measured)
-        if len(places) >= FEWEST_POINTS
+        if len(places) >= MIN_POINTS
         and may_hold_a_step(values := np.log(times[0, case, places]), least[case])
     }
     proposed = levels_of([*series.values()], [least[case] for case in series])

@@ -14,7 +14,7 @@ BLOCK = 256
 """Threads in a block; one element for each thread. 128 to 256 are what to begin with (CUDA C++ Best
 Practices Guide, "Thread and Block Heuristics")."""
 
-LEAST_BYTES = 2**26
+MIN_BYTES = 2**26
 """Of one array, where the cache is small or unknown."""
 
 
@@ -25,7 +25,7 @@ BatchTimer = Callable[[int], float]
 def array_bytes(cache_bytes: int, times_cache: int, most: int, item: int) -> int:
     """Size of one array in whole items of ``item`` bytes, at least one: several caches, as far as
     there is room for ``most`` bytes."""
-    wanted = max(LEAST_BYTES, times_cache * cache_bytes)
+    wanted = max(MIN_BYTES, times_cache * cache_bytes)
     return max(item, min(wanted, most) // item * item)
 
 

@@ -36,7 +36,7 @@ MAX_HELD_LAUNCHES = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
 takes (1024 launches are known) would wait for a stream that waits for the host."""
 
-MOST_CAPTURED = 200
+MAX_CAPTURED = 200
 """Launches in one graph: hundreds of microseconds at least, far more than a replay costs."""
 
 HOLD_LIMIT = 5.0
@@ -309,7 +309,7 @@ class BestWay:
         check of its own: the nodes are the launches that were verified, with the same arguments, as
         many as runs (counted), and no node can touch memory that is gone (``Graph.replayable``).
         """
-        most = max(1, MOST_CAPTURED // self._launches)
+        most = max(1, MAX_CAPTURED // self._launches)
         whole, rest = divmod(runs, most)
         replays = [self._graph(most, most).replay] * whole if whole else []
         if rest:

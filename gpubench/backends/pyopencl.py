@@ -59,7 +59,7 @@ _LOST = ("EXEC_STATUS_ERROR", "DEVICE_NOT_AVAILABLE", "INVALID_COMMAND_QUEUE", "
 
 _INSTALL_OPENCL = f"pip install '{require_extra('opencl')}'"
 _DRIVER = "the driver of the device (for the CPU, PoCL: apt-get install pocl-opencl-icd)"
-_LEAST_GPU_CACHE = 128 * MIB
+_MIN_GPU_CACHE = 128 * MIB
 """Drivers of GPUs report the first level as the global memory cache; no L2 is larger than this."""
 
 MAX_HELD_RUNS = 256
@@ -312,7 +312,7 @@ def flush_bytes(device: Any) -> int:
     """Size of a buffer that evicts the device's last-level cache when it is written."""
     cache = cache_bytes(device)
     if device.type & opencl().device_type.GPU:
-        cache = max(cache, _LEAST_GPU_CACHE)
+        cache = max(cache, _MIN_GPU_CACHE)
     # Twice: caches that are not strictly least-recently-used keep lines of a buffer of their size.
     return int(min(2 * max(cache, MIB), device.max_mem_alloc_size))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError, describe_error
-from gpubench.files import MOST_BYTES, read_regular
+from gpubench.files import MAX_BYTES, read_regular
 from gpubench.fleet.shares import Share, class_of
 from gpubench.record import SUFFIX, RunRecord, parse_line, record_name
 
@@ -72,7 +72,7 @@ def pack(results_dir: Path, share: Share, environments: Sequence[str]) -> Parcel
     for environment in environments:
         paths.append(folder / result_name(share.commit, environment))
         paths.append(folder / record_name(share.commit, environment))
-    files = {path.name: read_regular(path, MOST_BYTES) for path in paths if path.exists()}
+    files = {path.name: read_regular(path, MAX_BYTES) for path in paths if path.exists()}
     return Parcel(files, {name: digest(content) for name, content in files.items()})
 
 
@@ -222,7 +222,7 @@ def merged_benchmarks(before: Mapping[str, Any], arrived: Mapping[str, Any]) -> 
 
 
 def _bytes(path: Path) -> bytes:
-    return read_regular(path, MOST_BYTES) if path.exists() else b""
+    return read_regular(path, MAX_BYTES) if path.exists() else b""
 
 
 def stored(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.files import MAX_BYTES, TooLarge, read_regular
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.record import SUFFIX
 
@@ -29,7 +29,7 @@ def _stored_number(settings: AsvSettings, benchmark: str, case: str, version: st
     path = record.with_name(record.name.removesuffix(SUFFIX) + ".json")
     # Whatever is wrong with the file, asv itself says so.
     with suppress(OSError, TooLarge, ValueError, KeyError, TypeError, RecursionError):
-        content: dict[str, Any] = json.loads(read_regular(path, MOST_BYTES))
+        content: dict[str, Any] = json.loads(read_regular(path, MAX_BYTES))
         stored = dict(zip(content["result_columns"], content["results"][benchmark], strict=False))
         numbers = dict(zip(stored["params"][0], stored["stats_number"], strict=True))
         if stored["version"] in (None, version):

@@ -16,7 +16,7 @@ from gpubench.backends.host import cpu
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import GpubenchError
-from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
+from gpubench.files import MAX_BYTES, TooLarge, append_lines, read_regular
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
 from gpubench.record import (
@@ -124,7 +124,7 @@ class Recorder:
         """Lines that have one of these words in them, from the last to the first. The others are
         not parsed: every case looks back over thousands of lines."""
         try:
-            content = read_regular(self.path, MOST_BYTES) if self.path else b""
+            content = read_regular(self.path, MAX_BYTES) if self.path else b""
         except (OSError, TooLarge):  # none yet, or none that can be looked at
             return
         for line in reversed(content.decode(errors="replace").split("\n")):

@@ -27,7 +27,7 @@ _KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
 """Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
 BACKEND_BY_DECORATOR = {"njit": "numba", "jit": "numba", "cuda.jit": "numba_cuda"}
 """Backend by the decorator that compiles a function."""
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 """Characters of a function's parameters in a message."""
 SEARCHED_FIRST: list[str] = []
 """Folders whose modules are read before those of ``sys.path``, and which nothing is imported from:
@@ -35,7 +35,7 @@ the working folder of a command that only reads."""
 MAX_MODULE = 2**19
 """Bytes of a module that is looked through. Python takes some 200 times as much memory to parse it:
 the largest of its own library has 230 KB."""
-_MOST_FOLLOWED = 8
+_MAX_FOLLOWED = 8
 """Imports of a name that are followed from module to module: more than any package has."""
 
 
@@ -102,7 +102,7 @@ def _shown(parameters: ast.arguments) -> str:
         for parameter in ast.walk(takes):
             if isinstance(parameter, ast.arg):
                 parameter.annotation = None
-        return shortened(ast.unparse(takes), MOST_SHOWN)
+        return shortened(ast.unparse(takes), MAX_SHOWN)
     except RecursionError:  # a default of thousands of terms
         return "other arguments"
 
@@ -127,7 +127,7 @@ def find_definition(reference: str) -> ast.stmt | None:
     the source does not tell."""
     name, _, dotted = reference.partition(":")
     attribute, _, inner = dotted.partition(".")
-    for _ in range(_MOST_FOLLOWED):
+    for _ in range(_MAX_FOLLOWED):
         module = _find_module(name)
         bound = module.names.get(attribute) if module is not None else None
         if module is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
-from gpubench.analysis.changes import FEWEST_POINTS, THRESHOLD
+from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
 from gpubench.analysis.shared import MIN_SHARE, SharedChange
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
@@ -63,7 +63,7 @@ SHARED_BY_ALL = "the machine, or code that all share"
 NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
 CHANGES_RULE = (
-    f"Steps are sought in the series of each case that has {FEWEST_POINTS} times or more. Where it "
+    f"Steps are sought in the series of each case that has {MIN_POINTS} times or more. Where it "
     "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
     "where the baseline itself changed, times alone do. Each row says which. asv's fit "
     "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "

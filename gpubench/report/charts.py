@@ -30,7 +30,7 @@ MAX_TABLE_COMMITS = 5
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script
 that the chart is drawn from: a thousand make a page that opens slowly."""
 
-MOST_EVENTS = 5
+MAX_EVENTS = 5
 """Changes of a series that its sentence names, the newest; the page of changes has all."""
 
 NO_UNITS: Mapping[CaseName, str] = {}
@@ -201,7 +201,7 @@ def history_chart(
             + _in_brackets(decided_by(name, change), basis(points))
             for change, points in zip(changes[name], points_of, strict=True)
         ]
-        if earlier := len(events[:-MOST_EVENTS]):
+        if earlier := len(events[:-MAX_EVENTS]):
             events[:earlier] = [text.plural(earlier, "earlier change")]
         if newest.seconds is None:
             now = text.status_label(newest.status or "")

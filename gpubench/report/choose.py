@@ -275,7 +275,7 @@ def _verdict(kernels: Sequence[KernelChoice]) -> str:
         return f"At the largest size {last[0].what} is the fastest{scope}."
     if not clear:
         return f"At the largest size none is clearly the fastest{scope or f': {last[0].what}'}."
-    named = clear.most_common(None if len(clear) <= text.MOST_NAMED + 1 else text.MOST_NAMED)
+    named = clear.most_common(None if len(clear) <= text.MAX_NAMED + 1 else text.MAX_NAMED)
     others = clear.total() - sum(count for _, count in named)
     counts = [*named, ("another", others), ("none clearly", unclear)]
     parts = [f"{label} in {count:,}" for label, count in counts if count]

@@ -80,7 +80,7 @@ from gpubench.report.comparison_columns import (
 from gpubench.report.comparison_view import (
     COMPARISON_RULE,
     MARKER,
-    MOST_IN_MARKDOWN,
+    MAX_IN_MARKDOWN,
     SETUP_LABELS,
     SETUPS,
     SHARED,
@@ -103,7 +103,7 @@ from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status
 MAX_COMPARED_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
 
-MOST_SETUPS = 12
+MAX_SETUPS = 12
 """Machines and environments that a page sets against its own without being asked; of each of these
 comparisons it has as many rows as a long list shows at first (``FIRST``)."""
 
@@ -214,7 +214,7 @@ def stamp(history: History, site: Site) -> str:
 def _others(history: History, site: Site) -> list[Snapshot]:
     """Return the newest of other setups, which the page sets against its own."""
     others = [other.snapshots[-1] for other in site.histories if other.setup != history.setup]
-    return others[:MOST_SETUPS]
+    return others[:MAX_SETUPS]
 
 
 def _compared(old: Snapshot, new: Snapshot, site: Site, most: int) -> ComparisonView:
@@ -341,7 +341,7 @@ def index_script(site: Site) -> str:
         "replaced": REPLACED,
         "other_version": OTHER_VERSION,
         "marker": MARKER,
-        "most_in_markdown": MOST_IN_MARKDOWN,
+        "most_in_markdown": MAX_IN_MARKDOWN,
         "counted": {
             "title": count_view.TITLE,
             "verdicts": COUNT_VERDICTS,

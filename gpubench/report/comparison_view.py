@@ -63,7 +63,7 @@ UNCOMMITTED_NOTE = "{side} was measured with uncommitted changes in {paths}"
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
 
-MOST_IN_MARKDOWN = 50
+MAX_IN_MARKDOWN = 50
 """Rows; longer comments are refused by some hosts and read by nobody."""
 
 _NAMED = 4
@@ -265,10 +265,10 @@ def markdown(view: ComparisonView) -> str:
     if view.rows:
         lines += [
             *MARKDOWN_HEAD,
-            *map(_markdown_row, view.rows[:MOST_IN_MARKDOWN]),
+            *map(_markdown_row, view.rows[:MAX_IN_MARKDOWN]),
             "",
         ]
-        left_out = view.more + len(view.rows[MOST_IN_MARKDOWN:])
+        left_out = view.more + len(view.rows[MAX_IN_MARKDOWN:])
         lines += [f"and {left_out:,} more", ""] if left_out else []
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
         if cases.count:

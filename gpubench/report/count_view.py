@@ -10,7 +10,7 @@ from gpubench.analysis.costs import CostPair
 from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
 from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
-from gpubench.report.comparison_view import MOST_IN_MARKDOWN, escaped
+from gpubench.report.comparison_view import MAX_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
 from gpubench.work.occupancy import Occupancy
 
@@ -130,11 +130,11 @@ def counts_markdown(comparison: CountComparison) -> str:
         lines += [
             "| | case | count | before | after | change | note |",
             "|---|---|---|--:|--:|--:|---|",
-            *map(_markdown_row, rows[:MOST_IN_MARKDOWN]),
+            *map(_markdown_row, rows[:MAX_IN_MARKDOWN]),
             "",
         ]
-    if len(rows) > MOST_IN_MARKDOWN:
-        lines += [f"and {len(rows) - MOST_IN_MARKDOWN:,} more", ""]
+    if len(rows) > MAX_IN_MARKDOWN:
+        lines += [f"and {len(rows) - MAX_IN_MARKDOWN:,} more", ""]
     return "\n".join(lines)
 
 

@@ -30,12 +30,12 @@ SERIES_COLOURS = 7
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 _DASHES = ("dot", "solid", "dash", "longdash", "dashdot", "longdashdot", "solid")
 
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 """Labels of an axis that stand beside each other on a narrow screen."""
-_MOST_MARKERS = 240
+_MAX_MARKERS = 240
 """Points of all lines over commits up to which each has a marker: more would hide the lines, and
 each is an element of the page."""
-_MOST_NOTES = 6
+_MAX_NOTES = 6
 """Changes with words in a chart, the largest: each has a line of its own, so that none lies on
 another. The others are marked; the sentences below the chart say more."""
 _NOTE_NAME = 20
@@ -70,7 +70,7 @@ def history_figure(chart: HistoryChart, is_in_scripts: bool = False) -> Figure:
     ratios = [part for curve in curves for part in (curve.values, curve.lows, curve.highs)]
     ticks = _ticks(commits)
     names = _legend_names(chart.series)
-    few = 2 * commits * len(chart.series) <= _MOST_MARKERS
+    few = 2 * commits * len(chart.series) <= _MAX_MARKERS
     lines, notes = _marks(chart)
     # plotly draws shapes on an axis without a trace at places that are no numbers.
     speedups = {"yaxis": {**_ratio_axis(ratios), "domain": _UPPER}} if curves else {}
@@ -274,7 +274,7 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
         lines.append(
             {"type": "line", **ends, "line": {"color": colour, "width": 1, "dash": "dash"}}
         )
-        if number not in named[-_MOST_NOTES:]:
+        if number not in named[-_MAX_NOTES:]:
             continue
         name = series.implementation
         short = name if len(name) <= _NOTE_NAME else f"{name[: _NOTE_NAME - 1]}…"
@@ -326,7 +326,7 @@ def _colour(rank: int, is_baseline: bool) -> str:
 
 
 def _ticks(count: int) -> list[int]:
-    stride = math.ceil(count / _MOST_TICKS) or 1
+    stride = math.ceil(count / _MAX_TICKS) or 1
     return list(range(count - 1, -1, -stride))[::-1]
 
 
@@ -340,7 +340,7 @@ def _ratio_axis(ratios: Sequence[ArrayLike]) -> Figure:
     shown = shown[(shown > 0) & np.isfinite(shown)]
     low, high = math.log2(shown.min()), math.log2(shown.max())
     first, last = math.floor(low - 0.15), math.ceil(high + 0.15)
-    stride = math.ceil((last - first + 1) / _MOST_TICKS)
+    stride = math.ceil((last - first + 1) / _MAX_TICKS)
     powers = [p for p in range(first, last + 1) if p % stride == 0]
     words = [
         f"{2**p}{text.TIMES_SIGN}" if p >= 0 else f"1/{2**-p}{text.TIMES_SIGN}" for p in powers

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.analysis.changes import FEWEST_POINTS, Change
+from gpubench.analysis.changes import MIN_POINTS, Change
 from gpubench.analysis.choice import Crossover
 from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
@@ -265,9 +265,9 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 def history_length(commits: int) -> str | None:
     """Return what a short history can and cannot show; ``None`` for a long one."""
-    if commits >= FEWEST_POINTS:
+    if commits >= MIN_POINTS:
         return None
     return (
-        f"{text.plural(commits, 'commit')} measured. Steps are claimed from {FEWEST_POINTS} on; "
+        f"{text.plural(commits, 'commit')} measured. Steps are claimed from {MIN_POINTS} on; "
         "until then each commit is held against the one before it by their intervals."
     )

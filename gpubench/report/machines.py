@@ -84,7 +84,7 @@ _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 
 _HIDDEN_FACTS = {"host", "machine", "run", APPENDED, INTERLEAVED, "version"}
 
-_MOST_VALUES = 4
+_MAX_VALUES = 4
 
 SCATTER = (
     "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 of a "
@@ -375,7 +375,7 @@ def _reading(name: str, values: set[Value]) -> tuple[str, str]:
         numbers = [_number(name, float(end)) for end in (min(values), max(values))]
         return label, " to ".join(numbers[: len(values)])
     distinct = sorted(values, key=lambda value: (isinstance(value, str), value))
-    shown = [fact_words(name, value)[1] for value in distinct[:_MOST_VALUES]]
+    shown = [fact_words(name, value)[1] for value in distinct[:_MAX_VALUES]]
     more = len(distinct) - len(shown)
     return label, ", ".join(shown) + (f" and {more} more" if more else "")
 

@@ -61,7 +61,7 @@ each backend."""
 RECENT_COMMITS = 20
 """Newest commits of the heat map, as many as stand beside each other at 1,280 pixels."""
 
-_MOST_CHANGES = 8
+_MAX_CHANGES = 8
 """Listed in either direction; the page of changes has all."""
 
 
@@ -392,7 +392,7 @@ def _largest(
     largest: dict[tuple[str, ...], tuple[CaseName, Change]] = {}
     for name, change in newest:
         largest.setdefault((name.suite, name.kernel, name.implementation), (name, change))
-    shown = [*largest.values()][:_MOST_CHANGES]
+    shown = [*largest.values()][:_MAX_CHANGES]
     cases = site.of_cases(history, [name for name, _ in shown])
     units = site.units(history)
     return tuple(

@@ -35,7 +35,7 @@ CLIENTS = 64
 MAX_IDLE_SECONDS = 30.0
 """After which a connection is closed that asks for nothing, or does not take what it asked for."""
 
-MOST_PAGE = 2**25
+MAX_PAGE = 2**25
 """Bytes of a page that the script is added to in memory; a larger one is sent as it is. The largest
 page of a history of 1,400 commits has some 5 MB."""
 
@@ -211,7 +211,7 @@ class _Handler(SimpleHTTPRequestHandler):
             if kind != "text/html":
                 return kind, file.open("rb")
             try:
-                content = read_regular(file, MOST_PAGE)
+                content = read_regular(file, MAX_PAGE)
             except TooLarge:
                 return kind, file.open("rb")
         except (OSError, ValueError):  # ValueError: a NUL in the path

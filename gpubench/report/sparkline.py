@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 """In SVG user units."""
 
-MOST_POINTS = 80
+MAX_POINTS = 80
 """One for three units of its width, twice: of a longer series the extremes are drawn."""
 
 SEEN_GAP = 1.5
@@ -67,7 +67,7 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     xs = np.round(MARGIN + since * step, 1)
     ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1)
     points = np.stack([xs, ys], axis=1)
-    group = math.ceil(2 * len(points) / MOST_POINTS)  # of each the least and the greatest
+    group = math.ceil(2 * len(points) / MAX_POINTS)  # of each the least and the greatest
     gaps = np.flatnonzero(np.diff(since) * step > max(1.5 * step, SEEN_GAP)) + 1
     lines = [_path(stretch[_shown(stretch[:, 1], group)]) for stretch in np.split(points, gaps)]
     marks: list[tuple[float, float]] = []

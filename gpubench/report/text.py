@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
 TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Of many names, those that a sentence has room for beside what it says."""
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -204,8 +204,8 @@ def join(parts: Iterable[str], last: str = "and") -> str:
 
 def some(names: Sequence[str]) -> str:
     """Return ``a, b, c and 28 others``: of many, a sentence names the first few."""
-    if len(names) > MOST_NAMED + 1:
-        return join([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} others"])
+    if len(names) > MAX_NAMED + 1:
+        return join([*names[:MAX_NAMED], f"{len(names) - MAX_NAMED} others"])
     return join(names)
 
 

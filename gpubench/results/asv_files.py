@@ -19,7 +19,7 @@ from asv_runner.statistics import compute_stats
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError, describe_error
-from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.files import MAX_BYTES, TooLarge, read_regular
 from gpubench.names import QUANTITIES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.results.model import Described
 from gpubench.results.pairs import BenchmarkPairs, is_text
@@ -338,7 +338,7 @@ def read_limited(path: Path) -> bytes:
     Raises ``OSError``, and ``UnreadableFile`` for one that is too large.
     """
     try:
-        content = read_regular(path, MOST_BYTES)
+        content = read_regular(path, MAX_BYTES)
     except TooLarge as error:
         raise UnreadableFile(f"{error}; move it away") from error
     # Looking for one byte takes a tenth of the time that looking for three does.

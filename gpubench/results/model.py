@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 from gpubench.names import QUANTITIES, BenchmarkName, Value
 from gpubench.record import UNCOMMITTED
-from gpubench.results.ratio import MOST_DISTURBED, Ratio
+from gpubench.results.ratio import MAX_DISTURBED, Ratio
 from gpubench.statuses import STATUSES, Status
 
 SECONDS = "seconds"
@@ -269,7 +269,7 @@ class Row:
     @property
     def is_disturbed(self) -> bool:
         """Whether so much other work was in its samples that they tell nothing of the case."""
-        return self.disturbed is not None and self.disturbed > MOST_DISTURBED
+        return self.disturbed is not None and self.disturbed > MAX_DISTURBED
 
 
 ROW_COLUMNS: dict[str, tuple[Any, ...]] = {

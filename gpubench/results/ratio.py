@@ -14,7 +14,7 @@ one scatter by 0.9 %. So from five processes on a process counts once, by the me
 find 84 with 0.4 % (simulated: processes scatter by 1.5 %, a change counts from 2 %).
 
 **A disturbed time.** Rounds that waited for other work do not come in any order, and how long they
-waited says nothing of the kernel. Where more than ``MOST_DISTURBED`` of the samples did, the time
+waited says nothing of the kernel. Where more than ``MAX_DISTURBED`` of the samples did, the time
 has no interval, so that no ratio of two such times has one, nor a verdict.
 
 **A ratio.** Its interval is the set of all ratios that the two intervals allow: ``low / high`` to
@@ -52,10 +52,10 @@ Times = NDArray[np.float64]
 """Median and both ends of its interval in seconds, shape (3, ...): NaN without a time; 0 or less
 and ``inf`` for ends that are not known."""
 
-LEAST_PROCESSES = 5
+MIN_PROCESSES = 5
 """From so many on processes count in place of rounds: five are the fewest that have an interval."""
 
-MOST_DISTURBED = 0.5
+MAX_DISTURBED = 0.5
 """Share of a time's samples that may be disturbed: most of them had the machine to themselves."""
 
 MIN_UNPAIRED_FACTOR = 1.1
@@ -111,8 +111,8 @@ class Ratio:
 
 def counted_rounds(processes: Sequence[Sequence[float]]) -> list[float]:
     """Return what the interval of a time is made of, from the rounds' medians of each process,
-    seconds: these, or from ``LEAST_PROCESSES`` on the median of each process."""
-    if len(processes) >= LEAST_PROCESSES:
+    seconds: these, or from ``MIN_PROCESSES`` on the median of each process."""
+    if len(processes) >= MIN_PROCESSES:
         return [median(rounds) for rounds in processes if rounds]
     return [*chain.from_iterable(processes)]
 

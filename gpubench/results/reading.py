@@ -43,7 +43,7 @@ BATCH = 2**23
 """Bytes of files that are read together at most, but for a single file. They are in memory until
 their end, in some five times as many bytes; more at once do not save time."""
 
-MOST_DETAILS = 50_000
+MAX_DETAILS = 50_000
 """Details, in some 4 KB each, from which a reader forgets what files have in common."""
 
 LARGER = 2**24
@@ -240,7 +240,7 @@ class Reader:
     @property
     def is_full(self) -> bool:
         """Whether it knows as much as it should."""
-        return max(self._given[1:]) >= MOST_DETAILS
+        return max(self._given[1:]) >= MAX_DETAILS
 
     @without_collecting()  # until all but the batch is gone
     def read(self, files: Iterable[SnapshotFiles]) -> Batch:

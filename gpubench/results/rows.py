@@ -29,9 +29,9 @@ from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, v
 from gpubench.results.model import DETAILS, SECONDS, CaseName, Row
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
+    MAX_DISTURBED,
     MIN_PAIRED_FACTOR,
     MIN_UNPAIRED_FACTOR,
-    MOST_DISTURBED,
     Ratio,
     interval_of_rounds,
     paired_speedup,
@@ -63,7 +63,7 @@ shortly before the limit is rare."""
 _TIME, _NOTHING, _NOT_APPLICABLE, _NO_ROW = range(4)
 """What asv stored of a case: a time, nothing, n/a; the last one: it does not have the case."""
 
-MOST_IN_BLOCKS = 2**17
+MAX_IN_BLOCKS = 2**17
 """Cases, in some 30 bytes each, from which the rows that files had in common are forgotten: random
 failures make those of every file others."""
 
@@ -258,7 +258,7 @@ class RowsOfFiles:
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
         self._files, self._length = [], 0
-        if self._in_blocks > MOST_IN_BLOCKS:
+        if self._in_blocks > MAX_IN_BLOCKS:
             self._blocks, self._in_blocks = {}, 0
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
@@ -276,7 +276,7 @@ class RowsOfFiles:
         values[_RUNS_ROW] = np.where(runs == _AS_STORED, values[_RUNS_ROW], runs)
         values[_RUNS_ROW, ~is_timed] = math.nan
         shares[~is_timed] = math.nan
-        disturbed = shares > MOST_DISTURBED
+        disturbed = shares > MAX_DISTURBED
         values[1, disturbed], values[2, disturbed] = -math.inf, math.inf
 
         compared = np.array([name.time in COMPARED_TIMES for name in case_names], np.bool_)[name]
@@ -538,7 +538,7 @@ def rows_from(
             ends = low or 0.0, math.inf if high is None else high
             both = [cells, against[1]] if against else [cells]
             shares = [each["disturbed"] or 0.0 for each in both]
-            in_turn = detail["pairs"] and max(shares) <= MOST_DISTURBED
+            in_turn = detail["pairs"] and max(shares) <= MAX_DISTURBED
             least = MIN_PAIRED_FACTOR if in_turn else MIN_UNPAIRED_FACTOR
             row["speedup"] = Ratio(ratio, *ends, least)
         if against:

@@ -49,7 +49,7 @@ from gpubench.results.model import (
     Snapshot,
 )
 from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit, unreadable_kinds
-from gpubench.results.ratio import MOST_DISTURBED, Times
+from gpubench.results.ratio import MAX_DISTURBED, Times
 from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import INTERRUPTED, rows_from
 from gpubench.results.running import running
@@ -567,7 +567,7 @@ class Table:
         columns = self._columns(
             f"""
             select snapshot, "case", status, coalesce(baseline, -1) as baseline, {ends},
-                coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
+                coalesce(disturbed > {MAX_DISTURBED}, false) as disturbed,
                 detail in (select unnest($3::integer[])) as in_turn,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
             from {self._present} where snapshot in (select unnest($1))
@@ -680,10 +680,10 @@ class Table:
         rows = self._rows(
             f"""
             select p.snapshot, p."case",
-                if(p.disturbed > {MOST_DISTURBED}, null, coalesce(d.content->>'reason', ''))
+                if(p.disturbed > {MAX_DISTURBED}, null, coalesce(d.content->>'reason', ''))
             from {self._present} p join details d on d.id = p.detail
             where p.snapshot in (select unnest($1))
-                and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
+                and (p.status in (select unnest($2)) or p.disturbed > {MAX_DISTURBED})
             """,
             [snapshot.id for snapshot in snapshots],
             [STATUSES.index(status) for status in statuses],

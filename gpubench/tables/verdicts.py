@@ -24,7 +24,7 @@ from gpubench.work import derived
 
 _STYLES: Mapping[str, str] = {"right": "green", "skipped": "", "interrupted": ""}
 """Of counts; what is wrong is red."""
-_MOST_WARNINGS = 10
+_MAX_WARNINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
             skipped.setdefault(outcome.reason or "no reason is known", []).append(name)
     for reason, names in skipped.items():
         yield Text("  ").append("skipped", style="bold").append(f": {several(names)}: {reason}")
-    yield from (Text(f"  note: {note}") for note in notes[:_MOST_WARNINGS])
-    if len(notes) > _MOST_WARNINGS:
-        yield Text(f"  and {len(notes) - _MOST_WARNINGS} more notes; --json has all")
+    yield from (Text(f"  note: {note}") for note in notes[:_MAX_WARNINGS])
+    if len(notes) > _MAX_WARNINGS:
+        yield Text(f"  and {len(notes) - _MAX_WARNINGS} more notes; --json has all")
 
 
 def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:

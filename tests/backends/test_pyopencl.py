@@ -410,7 +410,7 @@ def test_the_cache_is_the_one_that_the_driver_tells(session: Session) -> None:
 def test_ceilings_are_of_a_copy_and_a_triad_over_arrays_larger_than_the_cache(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.backends.ceilings.LEAST_BYTES", 2**20)
+    monkeypatch.setattr("gpubench.backends.ceilings.MIN_BYTES", 2**20)
     monkeypatch.setattr("gpubench.backends.pyopencl.cache_bytes", lambda device: 2**16)
     batches: list[tuple[int, float]] = []
 

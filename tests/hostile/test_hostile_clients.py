@@ -156,6 +156,6 @@ def test_links_in_a_circle_and_pipes_are_no_pages(server: ReportServer, name: st
 def test_a_page_too_large_to_change_is_sent_as_it_is(
     server: ReportServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "MOST_PAGE", 10)
+    monkeypatch.setattr(serving, "MAX_PAGE", 10)
 
     assert body(server) == (200, PAGE.encode())

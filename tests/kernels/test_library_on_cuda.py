@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gpu
 FEW = 16
 """Elements along each size of which the right result may be nothing but zeros."""
 
-MOST_THREADS = 2**17
+MAX_THREADS = 2**17
 """Of a launch: suites declare larger ones, to show what a grid can hold."""
 
 
@@ -36,7 +36,7 @@ def cuda_cases() -> Iterator[Case]:
 
 def _is_possible(launch: Launch | None) -> bool:
     assert launch is not None
-    small = launch.blocks * launch.threads_per_block <= MOST_THREADS
+    small = launch.blocks * launch.threads_per_block <= MAX_THREADS
     return small and launch_fault(launch, ARCHITECTURE_LIMITS) is None
 
 

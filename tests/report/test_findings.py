@@ -10,7 +10,7 @@ import pytest
 from histories import NUMBA, NUMPY, history_of, snapshot, timed
 from test_sparkline import points_of
 
-from gpubench.analysis.changes import FEWEST_POINTS, Change
+from gpubench.analysis.changes import MIN_POINTS, Change
 from gpubench.report.findings import (
     basis,
     case_words,
@@ -166,7 +166,7 @@ def test_counts_are_a_list_for_people() -> None:
 
 
 def test_a_short_history_says_from_when_on_steps_are_claimed() -> None:
-    assert history_length(FEWEST_POINTS) is None
+    assert history_length(MIN_POINTS) is None
     words = history_length(1)
     assert words is not None
-    assert words.startswith(f"1 commit measured. Steps are claimed from {FEWEST_POINTS} on")
+    assert words.startswith(f"1 commit measured. Steps are claimed from {MIN_POINTS} on")

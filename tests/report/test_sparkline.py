@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from gpubench.report.sparkline import HEIGHT, MARGIN, MOST_POINTS, PARTS_OF_UNIT, Values, sparkline
+from gpubench.report.sparkline import HEIGHT, MARGIN, MAX_POINTS, PARTS_OF_UNIT, Values, sparkline
 
 
 def points_of(line: str) -> list[tuple[float, float]]:
@@ -29,7 +29,7 @@ def noisy(count: int, *gaps: int) -> Values:
 
 
 def test_every_point_of_a_short_series_is_drawn() -> None:
-    assert [len(line) for line in drawn(noisy(MOST_POINTS, 10, 50))] == [10, 39, MOST_POINTS - 51]
+    assert [len(line) for line in drawn(noisy(MAX_POINTS, 10, 50))] == [10, 39, MAX_POINTS - 51]
 
 
 @pytest.mark.parametrize("gaps", [range(0), range(500, 540)])
@@ -40,7 +40,7 @@ def test_a_long_series_keeps_its_extremes_ends_and_gaps(gaps: range) -> None:
     lines = drawn(values)
 
     assert len(lines) == 1 + bool(gaps)
-    assert sum(map(len, lines)) < 2 * MOST_POINTS
+    assert sum(map(len, lines)) < 2 * MAX_POINTS
     heights = [y for line in lines for _, y in line]
     assert (min(heights), max(heights)) == (MARGIN, HEIGHT - MARGIN)
     for line in lines:

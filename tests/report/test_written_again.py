@@ -193,7 +193,7 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
 def test_a_comparison_is_made_again_only_where_a_side_of_it_changed(
     tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "MOST_SETUPS", 1)  # a against b, b and c against a
+    monkeypatch.setattr(compare, "MAX_SETUPS", 1)  # a against b, b and c against a
     on_two_machines(tmp_path / "results", range(3), "a", "b", "c")
     report(tmp_path)
 

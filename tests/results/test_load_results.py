@@ -10,7 +10,7 @@ import pytest
 from result_files import CommitFiles, write_machine
 
 from gpubench.errors import ResultsError
-from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.files import MAX_BYTES, TooLarge, read_regular
 from gpubench.results import (
     CaseName,
     Problem,
@@ -339,7 +339,7 @@ def test_a_file_whose_size_does_not_say_what_it_holds_is_read_whole_up_to_a_boun
     content = path.read_bytes()
 
     assert path.stat().st_size == 0 < len(content)
-    assert read_regular(path, MOST_BYTES) == content
+    assert read_regular(path, MAX_BYTES) == content
     with pytest.raises(TooLarge, match="it has 11 bytes; at most 10 are read"):
         read_regular(path, 10)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gpubench.names import LONGEST_PATTERN, pattern_fault
+from gpubench.names import MAX_PATTERN_CHARACTERS, pattern_fault
 from gpubench.results import Pair, PairPattern
 from gpubench.results.model import Described
 from gpubench.results.pairs import resolved
@@ -122,7 +122,7 @@ def test_what_looks_around_is_refused() -> None:
         ("time_(", "x", "'time_(' is no regular expression: missing ), unterminated subpattern"),
         (r"time_(.*)", r"x_\2", r"'x_\\2' has \2, and 'time_(.*)' has 1 groups"),
         (r"time_(.*)", "x_\\", r"'x_\\' has \, and 'time_(.*)' has 1 groups"),
-        ("a" * 501, "x", f"a pattern of 501 characters; at most {LONGEST_PATTERN}: write "),
+        ("a" * 501, "x", f"a pattern of 501 characters; at most {MAX_PATTERN_CHARACTERS}: write "),
         ("(" * 300 + ")" * 300, "x", "a pattern of 600 characters"),
     ],
 )

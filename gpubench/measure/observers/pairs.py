@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
 
-LEAST_PAIRS = 3
+MIN_PAIRS = 3
 """In a round: its median then does not depend on one sample. Runs too long to be shared among
 ``PARTS`` pairs would else give one."""
 
@@ -86,7 +86,7 @@ LONGEST = 30.0
 """Seconds for the rounds of such pairs: those of a kernel of some milliseconds fit in beside four
 neighbours, those of one of a tenth of a second would take minutes."""
 
-LEAST_ROUNDS = 9
+MIN_ROUNDS = 9
 """Rounds of all processes together that have an interval, as ``MIN_PAIRS_FOR_INTERVAL`` of
 ``results/ratio.py`` says."""
 
@@ -186,7 +186,7 @@ def take_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
 def _brief_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
     """Return a few automatic pairs, of short samples, where they cost little: else none."""
     mine, plan, declared = run.sampler, run.plan, run.sampling
-    if run.inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
+    if run.inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < MIN_ROUNDS:
         return Pairs()
     own = plan.samples(mine.sample_seconds) * mine.sample_seconds
     allowed = max(BRIEF / plan.processes, own)
@@ -285,7 +285,7 @@ def divided(samples: int, runs: int) -> tuple[int, int, int]:
     """Return rounds, pairs in each, and the parts that a sample is cut into, in place of so many
     samples of so many runs at least."""
     rounds, parts = min(ROUNDS, samples), min(PARTS, runs)
-    return rounds, max(LEAST_PAIRS, samples * parts // rounds), parts
+    return rounds, max(MIN_PAIRS, samples * parts // rounds), parts
 
 
 def _sampler_of(bound: BoundCase, run: CaseRun) -> CaseSampler:
@@ -340,7 +340,7 @@ def _fitting(
             half = (side.runs + 1) * side.run_seconds  # and a run that warms up
             seconds += side.move_seconds + size * half
         rounds = min(most, int(allowed / seconds))
-        if rounds * plan.processes >= LEAST_ROUNDS:
+        if rounds * plan.processes >= MIN_ROUNDS:
             return rounds, size
     return None
 
