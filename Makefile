@@ -14,11 +14,12 @@ PRESET ?= smoke
 TESTERS ?= 2
 LEFT_OUT := $(if $(THOROUGH),,and not thorough)
 SIDE_BY_SIDE := -n $(TESTERS) --no-loadscope-reorder
-QUICK := $(addprefix tests/,suite plan measure work results analysis report/test_golden_view_models.py)
+QUICK := $(addprefix tests/,structure suite plan measure work results analysis report/test_golden_view_models.py)
 MINUTES ?= 5
 SEED ?= 1
 COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
+RECORDED := $(if $(RECORD),--record)
 # gpubench-suite was called gpubench: pip would leave that beside it, and both write the same files.
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
@@ -73,6 +74,8 @@ docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/python scripts/format_reference.py
 	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python scripts/kernels_page.py
+	$(BIN)/python scripts/measurements_page.py
+	$(BIN)/python scripts/walk.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build
@@ -102,23 +105,25 @@ gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the tim
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
 
-figures: $(VENV)/installed-dev $(SYSTEMS)/installed  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (90 minutes)
-	$(BIN)/python scripts/cost_of_a_call.py
-	$(BIN)/python scripts/against_timeit_and_pyperf.py
-	$(BIN)/python scripts/against_pytest_benchmark.py
-	$(BIN)/python scripts/false_alarms.py
-	$(BIN)/python scripts/overhead_of_asv_run.py
-	$(BIN)/python scripts/stream_bandwidth.py
-	$(BIN)/python scripts/library_speed.py
-	$(BIN)/python scripts/report_speed.py
-	$(SYSTEMS)/bin/python scripts/fleet_throughput.py
+figures: $(VENV)/installed-dev $(SYSTEMS)/installed  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (90 minutes; RECORD=1: into docs/measurements.yaml, from which the page is made)
+	$(BIN)/python scripts/cost_of_a_call.py $(RECORDED)
+	$(BIN)/python scripts/against_timeit_and_pyperf.py $(RECORDED)
+	$(BIN)/python scripts/against_pytest_benchmark.py $(RECORDED)
+	$(BIN)/python scripts/false_alarms.py $(RECORDED)
+	$(BIN)/python scripts/overhead_of_asv_run.py $(RECORDED)
+	$(BIN)/python scripts/stream_bandwidth.py $(RECORDED)
+	$(BIN)/python scripts/library_speed.py $(RECORDED)
+	$(BIN)/python scripts/report_speed.py $(RECORDED)
+	$(SYSTEMS)/bin/python scripts/fleet_throughput.py $(RECORDED)
+	$(if $(RECORD),$(BIN)/python scripts/measurements_page.py)
 
-faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and count what is noticed; needs no quiet machine (an hour)
-	$(BIN)/python scripts/library_faults.py
-	$(BIN)/python scripts/cuda_path_faults.py
-	$(BIN)/python scripts/numba_cuda_tests.py
-	$(BIN)/python scripts/count_mutations.py
-	$(BIN)/python scripts/count_cost.py
+faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and count what is noticed; needs no quiet machine (an hour; RECORD=1 as for figures)
+	$(BIN)/python scripts/library_faults.py $(RECORDED)
+	$(BIN)/python scripts/cuda_path_faults.py $(RECORDED)
+	$(BIN)/python scripts/numba_cuda_tests.py $(RECORDED)
+	$(BIN)/python scripts/count_mutations.py $(RECORDED)
+	$(BIN)/python scripts/count_cost.py $(RECORDED)
+	$(if $(RECORD),$(BIN)/python scripts/measurements_page.py)
 
 fuzz: $(VENV)/installed-dev  ## Break suites, results and records at random and count what escapes (MINUTES=5, SEED=1)
 	$(BIN)/python scripts/hostile_files.py --minutes $(MINUTES) --seed $(SEED)

@@ -16,36 +16,31 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
-from statistics import median
 from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import counts_model, counts_wanted, requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.preparation import Preparation, Refused, Skipped, WrongResult
+from gpubench.measure.case_run import CaseRun, State
+from gpubench.measure.outcomes import Refused, Skipped, WrongResult
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.resuming import RecordedSamples, finished_before
 from gpubench.measure.sampling import (
     COMPILATIONS,
-    Measurement,
-    by_round,
-    looked_at,
-    sample_plan,
-    shared,
-    with_attributes,
+    CaseSampler,
+    Schedule,
+    apply_asv_attributes,
+    split_into_rounds,
 )
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
@@ -53,11 +48,13 @@ from gpubench.plan.expansion import case_named, cases_of, compiled_apart
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
-from gpubench.record import CaseRecord, CountsRecord, FinishedProcess, RoundsRecord
+from gpubench.processes import end_with_parent
+from gpubench.record import CaseRecord, CountsRecord, FinishedProcess
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
-from gpubench.work.costs import COSTS, Cost
+from gpubench.work.costs import TRACKED_COSTS, Cost
 
 T = TypeVar("T")
 
@@ -88,7 +85,7 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         groups = [group for group in groups if group.class_name == asked.class_name]
     classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
-        from gpubench.measure.verifying_ahead import verify_ahead  # a process of a case has no use
+        from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
@@ -143,7 +140,7 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
         tracked = TrackedBenchmark(group, provenance)
         attributes |= {
             f"track_{name}": _track_method(group, name, cost, counted, source, tracked)
-            for name, cost in COSTS.items()
+            for name, cost in TRACKED_COSTS.items()
         }
     return type(group.class_name, (), attributes)
 
@@ -250,24 +247,24 @@ class TrackedBenchmark:
     def _count(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
         settings, group = asv_settings(), self._group
         label = group.times[0]
-        preparation = Preparation(
+        run = CaseRun(
             case,
             label,
             recorder,
             case.kernel.sampling.timeout or settings.timeout,
-            run=settings.run,
+            asv_run=settings.run,
             version=benchmark_version(group.kernel, group.implementation_name, label),
             provenance=self._provenance,
             count=True,
         )
         try:
-            preparation.prepare()
+            run.advance(State.PREPARED)
         except (Skipped, WrongResult):
-            return preparation.counts or preparation.record
+            return run.counts or run.record
         except Refused as refused:
             _exit_refused(refused, settings.run)
-        preparation.close()
-        return preparation.record
+        run.close()
+        return run.record
 
 
 def _exit_refused(refused: Refused, run: str) -> NoReturn:
@@ -294,20 +291,12 @@ class TimedBenchmark:
         self._label = label
         self._version = version
         self._identity: str | None = None
-        self._preparation: Preparation | None = None
-        self._measurement: Measurement | None = None
+        self._run: CaseRun | None = None
+        """The run of the present case; ``None`` before the first and after its last sample."""
         self._recorded_samples: RecordedSamples | None = None
-        """In place of a measurement."""
-        self._seconds: list[float] = []
-        """Of one run, for each call so far that is no warm-up of asv's."""
-        self._rounds: list[int] = []
-        """Calls of each round; none where rounds are not kept."""
-        self._fresh_until: float | None = None
-        """When the fewest samples of a fresh time are enough; ``None`` for other times."""
-        self._warm_up_end: float | None = None
-        """When asv's own warm-up ends (``time.perf_counter``); ``None`` where it does none."""
-        self._looks_from: int | None = None
-        """Calls after which asv may stop, so that a look at the outputs is due after each."""
+        """Samples in place of those of a run."""
+        self._timer: CaseSampler | RecordedSamples | None = None
+        """What asv's timer reads; it outlives the run."""
         self.repeat: int | None = None
         """Samples that asv has to take; ``None`` where that is not settled here."""
 
@@ -318,83 +307,41 @@ class TimedBenchmark:
         """
         if identity != self._identity:
             self._prepare(identity)
-        elif self._measurement is not None:
-            ends, measurement = list(accumulate(self._rounds)), self._measurement
-            if (taken := len(self._seconds)) in ends:
-                compared = ends.index(taken) + 1 in looked_at(len(ends))
-                self._recorded(partial(measurement.begin_round, compared=compared))
-            else:
-                self._recorded(measurement.restore)
+        if self._run is not None and self._run.state is not State.READY:
+            self._run.advance(State.READY)
 
     def run(self, identity: str) -> None:
         """Take one sample."""
         if self._recorded_samples is not None:
             self._recorded_samples.sample()
             return
-        assert self._measurement is not None and self._preparation is not None
-        seconds = self._recorded(self._measurement.sample)
-        self._preparation.note(self._measurement)
-        if self._warm_up_end is None:
-            self._seconds.append(seconds)
-        elif time.perf_counter() >= self._warm_up_end:  # as asv's loop ends (asv_runner)
-            self._warm_up_end = None
+        assert self._run is not None
+        self._run.advance(State.SAMPLED)
 
     def teardown(self, identity: str) -> None:
         """After every sample: see that the runs it queued did not fail. After the last one, see
         that a run is right even now, and put the rounds on record."""
-        preparation = self._preparation
-        if preparation is None or self._measurement is None:
+        run = self._run
+        if run is None or run.state is not State.SAMPLED:  # asv tears down after a failure too
             return
-        preparation.synchronize()
-        if self._looks_from is not None and len(self._seconds) >= self._looks_from:
-            self._looks_from = len(self._seconds) + 1  # asv tears down again after a failure
-            self._recorded(partial(preparation.look, self._measurement))
-        if self._is_done():
-            preparation.watch_memory()
-            record = preparation.record
-            seconds = tuple(self._seconds[: sum(self._rounds) or None])
-            rounds = tuple(map(median, by_round(seconds, self._rounds)))
-            self._rounds, self._fresh_until = [], None
-            samples = () if len(rounds) == len(seconds) else seconds
-            disturbance = self._measurement.disturbance
-            preparation.recorder.write(
-                RoundsRecord(record.benchmark, record.case, now(), rounds, disturbance, samples)
-            )
+        run.advance(State.SETTLED)
+        if run.is_sampled:
             # Now: a process that asv forks ends by os._exit, past all that would close a cluster.
-            self._recorded(preparation.close)
-            self._preparation = self._identity = None
-
-    def _is_done(self) -> bool:
-        """Return whether asv has all samples that are planned: it says so to nobody."""
-        if self._fresh_until is None:
-            return bool(self._rounds) and len(self._seconds) >= sum(self._rounds)
-        least, most, _ = COMPILATIONS  # as asv's loop ends (asv_runner)
-        is_over = time.perf_counter() > self._fresh_until
-        return len(self._seconds) >= (least if is_over else most)
+            run.advance(State.CLOSED)
+            self._run = self._identity = None
 
     def elapsed(self) -> float:
-        """asv's timer; it outlives the case."""
-        samples = self._recorded_samples or self._measurement
-        assert samples is not None
-        return samples.elapsed()
-
-    def _recorded(self, work: Callable[[], T]) -> T:
-        """Do it; a failure is put on record and raised."""
-        assert self._preparation is not None
-        with self._preparation.recording():
-            return work()
+        """Return asv's timer."""
+        assert self._timer is not None
+        return self._timer.elapsed()
 
     def _prepare(self, identity: str) -> None:
         if started_by_asv():  # which sees to the time limit, itself or as the process it forks
             end_with_parent()
-        if self._preparation is not None:
-            self._preparation.close()
-        self._identity, self._measurement, self._rounds = identity, None, []
-        self._preparation = self._recorded_samples = None
-        self._looks_from = self._fresh_until = None
+        if self._run is not None:
+            self._run.close()
+        self._identity, self._run, self._recorded_samples = identity, None, None
         case, settings = case_named(self._group, identity), asv_settings()
-        attributes = settings.attributes
-        declared: Sampling = with_attributes(case.kernel.sampling, attributes)
         recorder, name = Recorder(settings.record), case.benchmark(self._label).asv_name
         before = finished_before(recorder, settings, name, identity, self._version)
         if before is not None:
@@ -404,41 +351,47 @@ class TimedBenchmark:
         recorder.write_facts(settings.run, self._provenance.facts())
         if requested() and is_cuda(case.device):
             self._end_as_recorded(case, recorder)
-        self._preparation = Preparation(
+        calls = calls_in_sample(settings, name, identity, self._version)
+        self._run = run = CaseRun(
             case,
             self._label,
             recorder,
             case.kernel.sampling.timeout or settings.timeout,
-            declared=declared,
-            run=settings.run,
+            sampling=apply_asv_attributes(case.kernel.sampling, settings.attributes),
+            schedule=partial(self._schedule, attributes=settings.attributes, calls=calls),
+            asv_run=settings.run,
             version=self._version,
             provenance=self._provenance,
             count=self._label == self._group.times[0] and requested() and counts_wanted(),
             earlier=recorder.outcome_of_run(name, identity),
         )
         try:
-            measurement = self._preparation.prepare()
+            run.advance(State.PREPARED)
         except Skipped as skipped:
             raise NotImplementedError(str(skipped)) from None
         except Refused as refused:
             _exit_refused(refused, settings.run)
-        self._measurement, self._seconds = measurement, []
-        plan = sample_plan(declared, self._label)
-        if self._label not in FRESH_TIMES:
-            self.repeat = plan.samples(measurement.sample_seconds)
-            # With ``-a number=3`` one of asv's samples is three calls.
-            calls = calls_in_sample(settings, name, identity, self._version)
-            self._rounds = [size * calls for size in shared(self.repeat)]
-            # With ``-a repeat=1,9,2.5`` asv stops when it likes.
-            self._looks_from = calls * (plan.least if "repeat" in attributes else self.repeat)
-        measurement.begin_watch(plan)
-        # With ``-a warmup_time=0.5`` asv does it, whatever we set.
+        self._timer = run.sampler
+
+    def _schedule(self, run: CaseRun, attributes: Mapping[str, Any], calls: int) -> Schedule:
+        """Return the samples that asv takes of a run that is ready, and settle how many.
+
+        ``attributes`` are those of asv's command line. With ``-a number=3`` one of asv's samples is
+        three ``calls``, with ``-a repeat=1,9,2.5`` asv stops when it likes, and with
+        ``-a warmup_time=0.5`` it warms up, whatever we set.
+        """
+        plan = run.plan
         by_asv = attributes.get("warmup_time") or 0.0
-        self._recorded(lambda: measurement.warm_up(0.0 if by_asv else plan.warm_up))
-        ended = time.perf_counter()
-        self._warm_up_end = ended + by_asv if by_asv else None
-        if self._label in FRESH_TIMES and "repeat" not in attributes:
-            self._fresh_until = ended + COMPILATIONS[-1]
+        warm_up = 0.0 if by_asv else plan.warm_up
+        if self._label in FRESH_TIMES:
+            if "repeat" in attributes:
+                return Schedule((sys.maxsize,), warm_up, by_asv)
+            least, most, seconds = COMPILATIONS  # as asv's loop ends (asv_runner)
+            return Schedule((most,), warm_up, by_asv, enough=least, seconds=seconds)
+        self.repeat = plan.samples(run.sampler.sample_seconds)
+        sizes = tuple(size * calls for size in split_into_rounds(self.repeat))
+        least = plan.least if "repeat" in attributes else self.repeat
+        return Schedule(sizes, warm_up, by_asv, may_end_from=calls * least)
 
     def _end_as_recorded(self, case: Case, recorder: Recorder) -> None:
         """On the device in software one run tells of all labelled times of a case: where the
@@ -454,7 +407,7 @@ class TimedBenchmark:
             _end_as(outcome)
 
     def _take(self, before: FinishedProcess, recorder: Recorder, run: str) -> None:
-        """Take what an earlier process had finished in place of a measurement: this run's record
+        """Take what an earlier process had finished in place of a run: this run's record
         gets it too, so that it is whole."""
         outcome = before.outcome
         counts = recorder.last_counts(outcome.benchmark, outcome.case)
@@ -464,7 +417,7 @@ class TimedBenchmark:
         recorder.write(outcome)
         if before.rounds is not None:
             recorder.write(before.rounds)
-            self._recorded_samples = RecordedSamples(before.samples)
+            self._recorded_samples = self._timer = RecordedSamples(before.samples)
             self.repeat = len(before.samples)
         else:
             _end_as(outcome)
@@ -472,6 +425,6 @@ class TimedBenchmark:
 
 def _end_as(outcome: CaseRecord) -> NoReturn:
     """Raise what shows asv an outcome without a time: n/a, or failed."""
-    if outcome.status in ("skipped", "verified"):
+    if outcome.status in UNMEASURED_STATUSES:
         raise NotImplementedError(outcome.reason)
     raise GpubenchError(outcome.reason or outcome.status)

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 import gpubench.measure.direct
-import gpubench.measure.verifying  # noqa: F401  (imported for those who are forked)
+import gpubench.measure.verify_cases  # noqa: F401  (imported for those who are forked)
 from gpubench.backends import registry
 from gpubench.measure.worker import PRELOADED
 

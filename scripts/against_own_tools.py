@@ -30,11 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from against_timeit_and_pyperf import pyperf_worker
-from conditions import cases_of, in_fresh_processes, print_conditions, scratch_project, turn
+from conditions import cases_of, in_fresh_processes, scratch_project, turn
+from figures import add_option, record, recording
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel
@@ -148,14 +149,15 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="samples each way in a run")
     parser.add_argument("--systems", nargs="+", default=list(CALLABLES), choices=list(CALLABLES))
     parser.add_argument("--in-turn", help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     if given.in_turn:
         print(json.dumps(in_turn(cases_of(Path(PLACE))[given.in_turn], given.samples)))
         return
-    print_conditions(*given.systems, "pyperf")
-    systems = [system for system in given.systems if can_run(system)]
-    with scratch_project({"own_tools.py": FUNCTIONS, PLACE: suite(systems)}) as folder:
-        report(in_fresh_processes(__file__, [*cases_of(folder / PLACE)], folder, given))
+    with recording(given, *given.systems, "pyperf"):
+        systems = [system for system in given.systems if can_run(system)]
+        with scratch_project({"own_tools.py": FUNCTIONS, PLACE: suite(systems)}) as folder:
+            report(in_fresh_processes(__file__, [*cases_of(folder / PLACE)], folder, given))
 
 
 def can_run(system: str) -> bool:
@@ -258,13 +260,20 @@ TOOLS = {
 def report(found: Mapping[str, Sequence[Sequence[float]]]) -> None:
     print(f"{'case':32} {'time':>13} {'/ its own tool':>15}")
     ratios: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for name, runs in found.items():
         ratio = statistics.median(own / other for own, other in runs)
         ratios.setdefault(name.partition("_")[0], []).append(ratio)
         seconds = statistics.median(own for own, _ in runs)
+        times.setdefault(name.partition("_")[0], []).append(seconds * 1e6)
         print(f"{name:32} {seconds * 1e6:10.1f} µs {ratio:15.3f}")
     for system, values in ratios.items():
-        print(f"{system}: median ratio {statistics.median(values):.3f}")
+        middle = statistics.median(values)
+        print(f"{system}: median ratio {middle:.3f}")
+        within = f"{sum(abs(ratio - 1) <= 0.05 for ratio in values)} of {len(values)}"
+        of_system = {"times, µs": f"{min(times[system]):.0f} to {max(times[system]):.0f}"}
+        of_system |= {"over its tool": f"{middle:.3f}", "within 5 %": within}
+        record("own_tools", system, of_system)
     every = [ratio for values in ratios.values() for ratio in values]
     within = sum(abs(ratio - 1) <= 0.05 for ratio in every)
     print(

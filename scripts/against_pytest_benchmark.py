@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from conditions import print_conditions, progress, scratch_project
+from conditions import progress, scratch_project
+from figures import add_option, record, recording
 
 FUNCTIONS = """\
 import numba
@@ -120,19 +121,22 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=20, help="samples of each implementation")
     parser.add_argument("--pairs", action="store_true", help="with samples in turn, as by default")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("pytest", "pytest-benchmark")
-    paired = "" if given.pairs else ", paired: false"
-    suites = {f"suites/{name}.yaml": suite(name, given.samples, paired) for name in given.kernels}
-    sources = {"compared_functions.py": FUNCTIONS, "test_compared.py": TESTS}
-    found: dict[str, list[tuple[Taken, Taken]]] = {name: [] for name in given.kernels}
-    with scratch_project({**suites, **sources}) as folder:
-        show = progress(given.runs * len(found), "measuring")
-        for done in range(given.runs * len(found)):
-            name = given.kernels[done % len(found)]
-            found[name].append(both(name, folder, given.samples))
-            show(done + 1)
-    report(found)
+    with recording(given, "pytest", "pytest-benchmark"):
+        paired = "" if given.pairs else ", paired: false"
+        suites = {
+            f"suites/{name}.yaml": suite(name, given.samples, paired) for name in given.kernels
+        }
+        sources = {"compared_functions.py": FUNCTIONS, "test_compared.py": TESTS}
+        found: dict[str, list[tuple[Taken, Taken]]] = {name: [] for name in given.kernels}
+        with scratch_project({**suites, **sources}) as folder:
+            show = progress(given.runs * len(found), "measuring")
+            for done in range(given.runs * len(found)):
+                name = given.kernels[done % len(found)]
+                found[name].append(both(name, folder, given.samples))
+                show(done + 1)
+        report(found)
 
 
 def suite(name: str, samples: int, paired: str) -> str:
@@ -180,6 +184,7 @@ def report(found: dict[str, list[tuple[Taken, Taken]]]) -> None:
     for name, runs in found.items():
         own, other = (middle(run[place].whole for run in runs) for place in (0, 1))
         print(f"{name + ', whole':28} {own:10.2f} s {other:15.2f} s {own / other:7.2f}")
+        record("pytest_benchmark", f"whole time, {name}", {"ratio": f"{own / other:.2f}"})
         for one in runs[0][0].medians:
             own, other = (middle(run[place].medians[one] for run in runs) for place in (0, 1))
             title = f"{name}, {one}"
@@ -193,6 +198,7 @@ def report(found: dict[str, list[tuple[Taken, Taken]]]) -> None:
         for one in run[0].medians
     ]
     print(f"medians: median ratio {middle(medians):.3f}   target: within 2 % of 1")
+    record("pytest_benchmark", "medians, median", {"ratio": f"{middle(medians):.3f}"})
 
 
 if __name__ == "__main__":

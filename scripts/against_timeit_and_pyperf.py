@@ -17,9 +17,10 @@ import timeit
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conditions import cases_of, in_fresh_processes, print_conditions, scratch_project, turn
+from conditions import cases_of, in_fresh_processes, scratch_project, turn
+from figures import add_option, record, recording
 
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
@@ -79,17 +80,18 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=0, help="smallest n to take")
     parser.add_argument("--most", type=int, default=2**25, help="largest n to take")
     parser.add_argument("--in-turn", help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     if given.in_turn:
         print(json.dumps(in_turn(cases_of(Path(PLACE))[given.in_turn], given.samples)))
         return
-    print_conditions("pyperf")
-    kernels = (KERNEL.format(name=name, sizes=list(n)) for name, n in CALLABLES.items())
-    suite = SUITE + "".join(kernels)
-    with scratch_project({"timed_callables.py": FUNCTIONS, PLACE: suite}) as folder:
-        cases = cases_of(folder / PLACE).items()
-        names = [name for name, case in cases if given.least <= case.values["n"] <= given.most]
-        report(in_fresh_processes(__file__, names, folder, given))
+    with recording(given, "pyperf"):
+        kernels = (KERNEL.format(name=name, sizes=list(n)) for name, n in CALLABLES.items())
+        suite = SUITE + "".join(kernels)
+        with scratch_project({"timed_callables.py": FUNCTIONS, PLACE: suite}) as folder:
+            cases = cases_of(folder / PLACE).items()
+            names = [name for name, case in cases if given.least <= case.values["n"] <= given.most]
+            report(in_fresh_processes(__file__, names, folder, given))
 
 
 def in_turn(case: Case, samples: int) -> Ways:
@@ -133,8 +135,12 @@ def report(found: Mapping[str, Sequence[Sequence[float]]]) -> None:
         ratios.append(pair)
         seconds = statistics.median(own for own, _, _ in runs)
         print(f"{name:24} {seconds * 1e6:7.1f} µs {pair[0]:9.3f} {pair[1]:9.3f}")
+        of_both = {"over timeit": f"{pair[0]:.3f}", "over pyperf": f"{pair[1]:.3f}"}
+        record(
+            "timeit", name.replace(" ", ", ", 1), {"time, µs": f"{seconds * 1e6:.1f}", **of_both}
+        )
     for place, other in enumerate(("timeit", "pyperf")):
-        print(summary(other, [pair[place] for pair in ratios]))
+        summary(other, [pair[place] for pair in ratios])
 
 
 def ratio(runs: Iterable[Sequence[float]], other: int) -> float:
@@ -142,13 +148,15 @@ def ratio(runs: Iterable[Sequence[float]], other: int) -> float:
     return statistics.median(run[0] / run[other] for run in runs)
 
 
-def summary(other: str, ratios: list[float]) -> str:
+def summary(other: str, ratios: list[float]) -> None:
     within = sum(abs(value - 1) <= 0.02 for value in ratios)
     middle = statistics.median(ratios)
-    return (
+    print(
         f"over {other}: median ratio {middle:.3f}, {within} of {len(ratios)} callables within 2 %"
         "   target: within 2 % at the median"
     )
+    record("timeit", "median of all", {f"over {other}": f"{middle:.3f}"})
+    record("timeit", "within 2 %", {f"over {other}": f"{within} of {len(ratios)}"})
 
 
 if __name__ == "__main__":

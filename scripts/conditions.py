@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,12 +28,33 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 def print_conditions(*distributions: str) -> None:
     """Machine, versions and command on standard output; other distributions by name too."""
-    facts = run_facts()
-    print(f"machine   {facts['cpu']}, {facts['cpu_threads']} threads, {facts['os']}")
+    print(f"machine   {machine()}")
     print(f"load      {', '.join(f'{load:.2f}' for load in os.getloadavg())} (1, 5, 15 minutes)")
+    print(f"versions  {versions(*distributions)}")
+    print(f"command   {command()}\n", flush=True)
+
+
+def machine() -> str:
+    """Return the processor, its threads and the system's version, as figures name them."""
+    facts = run_facts()
+    with suppress(OSError):  # another system than Linux
+        if " avx512f " in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            facts["cpu"] = f"{facts['cpu']} with AVX-512"
+    release = ".".join(platform.release().split(".")[:2])
+    return f"{facts['cpu']}, {facts['cpu_threads']} threads, {platform.system()} {release}"
+
+
+def versions(*distributions: str) -> str:
+    """Return the versions of Python, of ourselves, of what all figures need, and of others."""
     names = (DISTRIBUTION, "numpy", "numba", "asv", *distributions)
-    print(f"versions  Python {facts['python']}, {', '.join(map(_version, names))}")
-    print(f"command   python {shlex.join(sys.argv)}\n", flush=True)
+    return f"Python {platform.python_version()}, {', '.join(map(_version, names))}"
+
+
+def command() -> str:
+    """Return the command of this process; paths outside the checkout by their last name."""
+    given = [Path(one).name if one.startswith("/") else one for one in sys.argv[1:]]
+    listed = shlex.join(one for one in given if one != "--record")
+    return f"python scripts/{Path(sys.argv[0]).name} {listed}".rstrip()
 
 
 @contextmanager

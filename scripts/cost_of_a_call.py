@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import timeit
+from collections.abc import Sequence
 
 from asv_runner.benchmarks.time import TimeBenchmark
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Target
@@ -22,14 +23,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=31, help="rounds that take turns")
     parser.add_argument("--calls", type=int, default=200_000, help="calls in a sample")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("asv_runner")
-    turns = (samples(given.calls, turn) for turn in range(given.rounds))
-    ours, theirs = zip(*turns, strict=True)
-    differences = [own - other for own, other in zip(ours, theirs, strict=True)]
-    print(f"a call inside a sample of gpubench     {nanoseconds(ours)}")
-    print(f"a call inside a sample of asv by hand  {nanoseconds(theirs)}")
-    print(f"added by gpubench                      {nanoseconds(differences)}   target < 100 ns")
+    with recording(given, "asv_runner"):
+        turns = (samples(given.calls, turn) for turn in range(given.rounds))
+        ours, theirs = zip(*turns, strict=True)
+        differences = [own - other for own, other in zip(ours, theirs, strict=True)]
+        show("a call inside a sample of gpubench", ours)
+        show("a call inside a sample of asv by hand", theirs)
+        show("added by gpubench", differences, "   target < 100 ns")
 
 
 def samples(calls: int, turn: int) -> tuple[float, float]:
@@ -49,9 +51,10 @@ def empty(n: int) -> None:
     """Does nothing."""
 
 
-def nanoseconds(values: list[float] | tuple[float, ...]) -> str:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle * 1e9:6.1f} ns (quartiles {low * 1e9:.1f} to {high * 1e9:.1f})"
+def show(what: str, seconds: Sequence[float], target: str = "") -> None:
+    low, middle, high = (1e9 * one for one in statistics.quantiles(seconds, n=4))
+    print(f"{what:38} {middle:6.1f} ns (quartiles {low:.1f} to {high:.1f}){target}")
+    record("call", what, {"ns": f"{middle:.0f}"})
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 from gpubench.backends.devices import is_cuda
-from gpubench.measure.verifying import Manner, Verified, Verifier, verified
+from gpubench.measure.verify_cases import Manner, Verified, Verifier, verified
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
@@ -28,6 +28,7 @@ from gpubench.suite.loading import load_suites
 SUITES = Path(__file__).parent.parent / "suites"
 TARGET = 1.6
 TURNS = 2
+COST = "processor time of `gpubench verify` with counts over without, geometric mean of all cases"
 PLAIN, COUNTED = Manner(in_software=True), Manner(in_software=True, count=True)
 
 
@@ -58,24 +59,31 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("suites", nargs="*", type=Path, default=[SUITES], help="files or folders")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions()
-    print(
-        f"{'suite':20} {'cases':>5} {'plain s':>8} {'counted s':>9} {'mean ratio':>10}", flush=True
-    )
-    ratios: list[float] = []
-    for file in sorted(file for path in given.suites for file in _files(path)):
-        plan = build_plan(load_suites([file], "smoke"), 1)
-        cases = [case for case in plan.cases() if is_cuda(case.device)]
-        seconds = _seconds_in_turn(cases)
-        its = [counted / plain for plain, counted in seconds]
-        if its:
-            ratios += its
-            sums = [math.fsum(column) for column in zip(*seconds, strict=True)]
-            shown = f"{len(its):5} {sums[0]:8.2f} {sums[1]:9.2f} {_mean(its):10.2f}"
-            print(f"{file.stem:20} {shown}", flush=True)
-    mean = _mean(ratios)
-    print(f"\ngeometric mean of {len(ratios)} cases {mean:.2f}, target at most {TARGET}")
+    with recording(given):
+        print(
+            f"{'suite':20} {'cases':>5} {'plain s':>8} {'counted s':>9} {'mean ratio':>10}",
+            flush=True,
+        )
+        ratios, means = list[float](), list[float]()
+        for file in sorted(file for path in given.suites for file in _files(path)):
+            plan = build_plan(load_suites([file], "smoke"), 1)
+            cases = [case for case in plan.cases() if is_cuda(case.device)]
+            seconds = _seconds_in_turn(cases)
+            its = [counted / plain for plain, counted in seconds]
+            if its:
+                ratios += its
+                means.append(_mean(its))
+                sums = [math.fsum(column) for column in zip(*seconds, strict=True)]
+                shown = f"{len(its):5} {sums[0]:8.2f} {sums[1]:9.2f} {_mean(its):10.2f}"
+                print(f"{file.stem:20} {shown}", flush=True)
+        mean = _mean(ratios)
+        print(f"\ngeometric mean of {len(ratios)} cases {mean:.2f}, target at most {TARGET}")
+        record("softcuda", COST, {"figure": f"{mean:.2f}"})
+        for extreme, of in (("least", min), ("most", max)):
+            what = f"the same, the {extreme} of a suite"
+            record("softcuda", what, {"figure": f"{of(means):.2f}"})
     sys.exit(mean > TARGET)
 
 

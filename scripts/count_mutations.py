@@ -23,7 +23,7 @@ from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 from library_faults import KERNELS, Function, copies_of, cuda_functions, kernels_that_use
 from mutations import broken, run_in, working_copy
 
@@ -87,31 +87,35 @@ def main() -> int:
     parser.add_argument("--harmless", type=int, default=100, help="harmless edits, at most")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     if given.child:
         return _child(given.child)
-    print_conditions("numba-cuda")
-    chosen = [
-        *_in_turn(
-            [[*by_hand()], *(edits_of(kind, change) for kind, change in WORSE.items())], given.worse
-        ),
-        *_in_turn([edits_of(kind, change) for kind, change in HARMLESS.items()], given.harmless),
-    ]
-    chosen = [edit for edit in chosen if given.only in str(edit)]
-    users = [kernels_that_use(edit.function) for edit in chosen]
-    with working_copy() as copy:
-        before = counts_of(copy, sorted({*chain.from_iterable(users)}))
-    if isinstance(before, str):
-        sys.exit(f"with nothing edited: {before}")
-    outcomes: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
-        grown = pool.map(
-            lambda edit, kernels: noticed(edit, kernels, before, copies), chosen, users
-        )
-        for edit, said in zip(chosen, grown, strict=True):
-            outcomes[edit.is_harmless][said.partition(":")[0]] += 1
-            print(f"{str(edit)[:76]:76} {said}", flush=True)
-    return _judged(outcomes[False], outcomes[True])
+    with recording(given, "numba-cuda"):
+        chosen = [
+            *_in_turn(
+                [[*by_hand()], *(edits_of(kind, change) for kind, change in WORSE.items())],
+                given.worse,
+            ),
+            *_in_turn(
+                [edits_of(kind, change) for kind, change in HARMLESS.items()], given.harmless
+            ),
+        ]
+        chosen = [edit for edit in chosen if given.only in str(edit)]
+        users = [kernels_that_use(edit.function) for edit in chosen]
+        with working_copy() as copy:
+            before = counts_of(copy, sorted({*chain.from_iterable(users)}))
+        if isinstance(before, str):
+            sys.exit(f"with nothing edited: {before}")
+        outcomes: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
+            grown = pool.map(
+                lambda edit, kernels: noticed(edit, kernels, before, copies), chosen, users
+            )
+            for edit, said in zip(chosen, grown, strict=True):
+                outcomes[edit.is_harmless][said.partition(":")[0]] += 1
+                print(f"{str(edit)[:76]:76} {said}", flush=True)
+        return _judged(outcomes[False], outcomes[True])
 
 
 def _judged(worse: Counter[str], harmless: Counter[str]) -> int:
@@ -121,6 +125,10 @@ def _judged(worse: Counter[str], harmless: Counter[str]) -> int:
     print(f"no edits, since results are not right: {worse['not right']}")
     alarms = harmless["found"]
     print(f"harmless: {alarms} of {alarms + harmless['NOT FOUND']} found (target 0)")
+    what = "edits that leave results right and work worse, found by a cost that grew"
+    record("softcuda", what, {"figure": f"{worse['found']} of {right}"})
+    what = "harmless edits (names, comments, order) that change a cost"
+    record("softcuda", what, {"figure": f"{alarms} of {alarms + harmless['NOT FOUND']}"})
     return int(worse["found"] < FOUND_TARGET * right or alarms > 0)
 
 
@@ -344,7 +352,7 @@ def counts_of(copy: Path, kernels: Sequence[str]) -> dict[str, CaseCounts] | str
 
 def _child(kernels: list[str]) -> int:
     """Print the counts of all CUDA cases of these kernels, or the first that is not right."""
-    from gpubench.measure.verifying import Manner, verified
+    from gpubench.measure.verify_cases import Manner, verified
     from gpubench.plan.plan import build_plan
     from gpubench.results.counts import profile_text
     from gpubench.suite.loading import load_suites

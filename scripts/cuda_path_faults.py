@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 from mutations import Outcome, broken, run_in, working_copy
 
 TIMEOUT = 240.0
@@ -288,20 +288,23 @@ MUTATIONS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", help="mutations whose description contains this")
+    add_option(parser)
     given = parser.parse_args()
     chosen = [one for one in MUTATIONS if not given.only or given.only in one.what]
-    print_conditions("numba-cuda", "cuda-bindings", "cuda-core")
-    found = 0
-    with working_copy() as copy:
-        _require_green(copy)
-        for mutation in chosen:
-            begin = time.perf_counter()
-            by = noticed(copy, mutation)
-            found += by is not None
-            seconds = time.perf_counter() - begin
-            print(f"{mutation.what:52} {by or 'NOT FOUND':60} {seconds:5.0f} s", flush=True)
-    print(f"\n{found} of {len(chosen)} mutations found")
-    return int(found < TARGET * len(chosen))
+    with recording(given, "numba-cuda", "cuda-bindings", "cuda-core"):
+        found = 0
+        with working_copy() as copy:
+            _require_green(copy)
+            for mutation in chosen:
+                begin = time.perf_counter()
+                by = noticed(copy, mutation)
+                found += by is not None
+                seconds = time.perf_counter() - begin
+                print(f"{mutation.what:52} {by or 'NOT FOUND':60} {seconds:5.0f} s", flush=True)
+        print(f"\n{found} of {len(chosen)} mutations found")
+        what = "faults made in our own CUDA path, one at a time, that a test notices"
+        record("softcuda", what, {"figure": f"{found} of {len(chosen)}"})
+        return int(found < TARGET * len(chosen))
 
 
 def noticed(copy: Path, mutation: Mutation) -> str | None:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 from asv.step_detect import detect_regressions, detect_steps
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 from gpubench.analysis.changes import Change, changes_in
 from gpubench.results import Times, open_table
@@ -65,35 +65,45 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=600, help="of each store, at most")
     parser.add_argument("--block", type=int, default=1, help="commits that stay together")
     parser.add_argument("--seed", type=int, default=1)
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("apache-otava")
-    detectors: dict[str, Detector] = {"gpubench": gpubench_steps, "asv": asv_steps}
-    if otava := otava_steps():
-        detectors["Otava"] = otava
-    print(f"{'store':12} {'windows':>7}  ", end="")
-    print("  ".join(f"{name + ' false, found %':>24}" for name in detectors), end="")
-    print("  newest %  asv's, covered")
-    for store in given.stores:
-        name = store.parent.name if store.name == "results" else store.name
-        histories = read_histories(store)
-        chance = np.random.default_rng(given.seed)
-        noise = [
-            shuffle(window, given.block, chance)
-            for window in choose_windows(histories, given.windows, chance)
-        ]
-        if not noise:
-            print(f"{name}: no benchmark with {MIN_COMMITS} commits", file=sys.stderr)
-            continue
-        planted, places = zip(*(plant(window, chance) for window in noise), strict=True)
-        cells = []
-        for detector in detectors.values():
-            false = np.mean([bool(steps) for steps in detector(noise)])
-            hits = zip(detector(planted), places, strict=True)
-            found = np.mean([any(abs(step - at) <= NEAR for step in steps) for steps, at in hits])
-            cells.append(f"{100 * false:16.1f} {100 * found:7.1f}")
-        alone = 100 * np.mean([bool(of) and not _steps(of) for of in changes_of_windows(noise)])
-        real, covered = coverage(histories)
-        print(f"{name:12} {len(noise):7}  ", "  ".join(cells), f"{alone:8.1f} {real:6} {covered:7}")
+    with recording(given, "apache-otava"):
+        detectors: dict[str, Detector] = {"gpubench": gpubench_steps, "asv": asv_steps}
+        if otava := otava_steps():
+            detectors["Otava"] = otava
+        print(f"{'store':12} {'windows':>7}  ", end="")
+        print("  ".join(f"{name + ' false, found %':>24}" for name in detectors), end="")
+        print("  newest %  asv's, covered")
+        for store in given.stores:
+            name = store.parent.name if store.name == "results" else store.name
+            histories = read_histories(store)
+            chance = np.random.default_rng(given.seed)
+            noise = [
+                shuffle(window, given.block, chance)
+                for window in choose_windows(histories, given.windows, chance)
+            ]
+            if not noise:
+                print(f"{name}: no benchmark with {MIN_COMMITS} commits", file=sys.stderr)
+                continue
+            planted, places = zip(*(plant(window, chance) for window in noise), strict=True)
+            cells, figures = [], dict[str, str]()
+            for title, detector in detectors.items():
+                false = 100 * np.mean([bool(steps) for steps in detector(noise)])
+                hits = zip(detector(planted), places, strict=True)
+                near = [any(abs(step - at) <= NEAR for step in steps) for steps, at in hits]
+                found = 100 * np.mean(near)
+                cells.append(f"{false:16.1f} {found:7.1f}")
+                figures |= {
+                    f"{title}: false, %": f"{false:.1f}",
+                    f"{title}: found, %": f"{found:.1f}",
+                }
+            alone = 100 * np.mean([bool(of) and not _steps(of) for of in changes_of_windows(noise)])
+            real, covered = coverage(histories)
+            rest = f"{alone:8.1f} {real:6} {covered:7}"
+            print(f"{name:12} {len(noise):7}  ", "  ".join(cells), rest)
+            figures |= {"nothing but a newest commit, %": f"{alone:.1f}"}
+            figures |= {"asv's real regressions": str(real), "covered": str(covered)}
+            record("stores", name, figures)
 
 
 def read_histories(store: Path) -> list[Times]:

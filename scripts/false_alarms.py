@@ -43,7 +43,8 @@ from unittest.mock import patch
 
 import numpy as np
 from asv_runner.statistics import quantile_ci
-from conditions import print_conditions, progress, scratch_project
+from conditions import progress, scratch_project
+from figures import Cell, add_option, record, recording
 from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import (
@@ -54,8 +55,8 @@ from gpubench.analysis.comparison import (
 )
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.analysis.scatter import NOTHING_KNOWN, Shared
-from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
+from gpubench.measure.observers import pairs as paired
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
@@ -334,34 +335,35 @@ def main() -> None:
     parser.add_argument("--preset", default="smoke", help="of that suite")
     parser.add_argument("--neighbours", type=int, nargs="+", default=NEIGHBOURS)
     parser.add_argument("--part", choices=PARTS, action="append", help="absent: all")
+    add_option(parser)
     given = parser.parse_args()
     parts = given.part or PARTS
-    print_conditions("asv_runner")
-    with scratch_project(files(given.noise, given.spread)) as folder:
-        if "commits" in parts:
-            two_commits("arithmetic", planned(folder, "real_commits"), given.comparisons)
-            two_commits("memory", planned(folder, "memory"), given.comparisons)
-        for mode in MODES:
-            if mode in parts:
-                report(folder, mode, given.comparisons)
-        if "neighbours" in parts:
-            for count in given.neighbours:
-                for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
-                    counts = given.comparisons, given.slower or given.comparisons
-                    beside(count, name, planned(folder, name), *counts)
-                threads_beside_one(count, planned(folder, "beside_one")["slower"], counts[1])
-        if "pair_rounds" in parts:
-            for suite in ("real_default", "memory"):
-                rounds_needed(suite, planned(folder, suite)["slower"], given.comparisons)
-        if "processes" in parts:
-            scatter("arithmetic", planned(folder, "all_threads")["base"], given.comparisons)
-            for case in cases_of(folder, "sizes"):
-                name = f"{case.implementation_name} {case.identity}"
-                scatter(name, case, given.comparisons)
-    if given.suite is not None:
-        loaded = load_suites([given.suite], given.preset)
-        on_cpu = [case for case in build_plan(loaded, 0).cases() if case.device == "cpu"]
-        alarms(f"{given.suite.stem} against itself", on_cpu, given.comparisons)
+    with recording(given, "asv_runner"):
+        with scratch_project(files(given.noise, given.spread)) as folder:
+            if "commits" in parts:
+                two_commits("arithmetic", planned(folder, "real_commits"), given.comparisons)
+                two_commits("memory", planned(folder, "memory"), given.comparisons)
+            for mode in MODES:
+                if mode in parts:
+                    report(folder, mode, given.comparisons)
+            if "neighbours" in parts:
+                for count in given.neighbours:
+                    for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
+                        counts = given.comparisons, given.slower or given.comparisons
+                        beside(count, name, planned(folder, name), *counts)
+                    threads_beside_one(count, planned(folder, "beside_one")["slower"], counts[1])
+            if "pair_rounds" in parts:
+                for kind, suite in (("arithmetic", "real_default"), ("memory", "memory")):
+                    rounds_needed(kind, planned(folder, suite)["slower"], given.comparisons)
+            if "processes" in parts:
+                scatter("arithmetic", planned(folder, "all_threads")["base"], given.comparisons)
+                for case in cases_of(folder, "sizes"):
+                    name = f"{case.implementation_name} {case.identity}"
+                    scatter(name, case, given.comparisons)
+        if given.suite is not None:
+            loaded = load_suites([given.suite], given.preset)
+            on_cpu = [case for case in build_plan(loaded, 0).cases() if case.device == "cpu"]
+            alarms(f"{given.suite.stem} against itself", on_cpu, given.comparisons)
 
 
 def files(noise: float, spread: float) -> dict[str, str]:
@@ -401,6 +403,7 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
         target = "at most 1 %" if name == "same" else "at least 95 %"
         title, as_if = f"two commits, {kind}, {what}", ", if all were independent"
         print(line(title, sum(told), len(told), "told", target, as_if), flush=True)
+        record("commits", kind, {what: counted(sum(told), len(told))})
 
 
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
@@ -419,7 +422,7 @@ def beside(
     """Compare a kernel with itself and with twice the work, while others keep cores busy."""
     title = f"{name.replace('_', ' ')}, {neighbours} neighbours"
     with busy(neighbours), forked() as take:
-        alarms(f"{title}, same", [cases["base"]], comparisons, take)
+        same = alarms(f"{title}, same", [cases["base"]], comparisons, take)
         found = rows(cases["slower"], slowed, f"{title}, twice", take)
         slower = sum(row.speedup is not None and row.speedup.verdict == "slower" for row in found)
         disturbed = sum(row.is_disturbed for row in found)
@@ -428,6 +431,8 @@ def beside(
         "   target at least 95 % together",
         flush=True,
     )
+    twice = {"twice the work: found": f"{slower} of {slowed}", "disturbed": str(disturbed)}
+    record("neighbours", title, {"against itself: alarms": same, **twice})
 
 
 def threads_beside_one(neighbours: int, case: Case, comparisons: int) -> None:
@@ -438,6 +443,7 @@ def threads_beside_one(neighbours: int, case: Case, comparisons: int) -> None:
     verdicts = Counter(row.speedup.verdict if row.speedup else "none" for row in found)
     told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     print(f"{title:42} of {comparisons}: {told}   target none slower", flush=True)
+    record("beside_one", title, {"verdicts": told})
 
 
 def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
@@ -446,7 +452,7 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
     pairs: list[NDArray[np.float64]] = []
     with (
         patch.multiple(paired, BRIEF_PAIRS=5, BRIEF=10.0),
-        patch.object(intervals, "PAIRED_ERROR", intervals.ERROR),
+        patch.object(intervals, "PAIRED_ERROR", intervals.VERDICT_ERROR),
     ):
         intervals._signed_rank.cache_clear()  # of the other error
         for _ in range(comparisons):
@@ -456,11 +462,13 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
                 pairs.append(np.reshape(record.pair_ratios, (paired.BRIEF_ROUNDS, -1)))
         for rounds in (9, 12, 20, 30, paired.BRIEF_ROUNDS):
             medians = [np.median(one[:rounds, :3], axis=1) for one in pairs]
-            sign = sum(quantile_ci(m, 0.5, intervals.ERROR)[1][1] < 1 for m in medians)
+            sign = sum(quantile_ci(m, 0.5, intervals.VERDICT_ERROR)[1][1] < 1 for m in medians)
             ranks = [intervals.paired_speedup(m.tolist()) for m in medians]
             found = sum(one is not None and one.high < 1 for one in ranks)
             words = f"{kind}, {rounds} rounds of three pairs, 5 % slower"
             print(f"{words:52} {sign:4} by signs, {found:4} by ranks, of {len(pairs)}", flush=True)
+            of_all = {"by signs": f"{sign} of {len(pairs)}", "by ranks": f"{found} of {len(pairs)}"}
+            record("pair_rounds", f"{kind}, {rounds} rounds", of_all)
     intervals._signed_rank.cache_clear()
 
 
@@ -484,6 +492,13 @@ def scatter(kind: str, case: Case, comparisons: int) -> None:
         f"that follow each other {apart[0]} are apart by 5 %, {apart[1]} by 10 %",
         flush=True,
     )
+    figures: dict[str, Cell] = {
+        "median, µs": f"{np.median(seconds) * 1e6:.1f}",
+        "medians scatter by, %": f"{100 * np.log(seconds).std():.1f}",
+        "apart by 5 %": f"{apart[0]} of {len(ratios)}",
+        "apart by 10 %": f"{apart[1]} of {len(ratios)}",
+    }
+    record("processes", kind, figures)
 
 
 @contextmanager
@@ -514,14 +529,18 @@ def forked() -> Iterator[Take]:
 
 def report(folder: Path, mode: str, comparisons: int) -> None:
     real, scripted = planned(folder, f"real_{mode}"), planned(folder, f"scripted_{mode}")
-    alarms(f"real kernel against itself, {mode}", [real["base"]], comparisons)
+    itself = alarms(f"real kernel against itself, {mode}", [real["base"]], comparisons)
+    record("modes", f"real kernel against itself, {mode}", {"seen": itself})
     same = against_baseline(scripted["same"], comparisons, "scripted, same")
-    print(alarms_line(f"scripted, same duration, {mode}", same))
+    title = f"scripted, same duration, {mode}"
+    print(alarms_line(title, same))
+    record("modes", title, {"seen": counted(false_alarms(same).alarms, len(same))})
     for name, cases in (("scripted", scripted), ("real kernel", real)):
         speedups = against_baseline(cases["slower"], comparisons, name)
         found = sum(one.verdict == "slower" for one in speedups)
         title = f"{name}, 5 % slower, {mode}"
         print(line(title, found, len(speedups), "found", "at least 95 %"))
+        record("modes", title, {"seen": counted(found, len(speedups))})
 
 
 def planned(folder: Path, suite: str) -> dict[str, Case]:
@@ -533,10 +552,12 @@ def cases_of(folder: Path, suite: str) -> Iterable[Case]:
     return build_plan(load_suites([folder / f"{suite}.yaml"]), gpu_count=0).cases()
 
 
-def alarms(what: str, cases: list[Case], comparisons: int, take: Take = take_turn) -> None:
+def alarms(what: str, cases: list[Case], comparisons: int, take: Take = take_turn) -> Cell:
+    """Print and return how many of so many comparisons of cases with themselves are alarms."""
     speedups = (control_speedup(found) for found in twins(cases, comparisons, take))
     known = shown((one for one in speedups if one is not None), comparisons, what)
     print(alarms_line(what, known))
+    return counted(false_alarms(known).alarms, len(known))
 
 
 def against_baseline(case: Case, comparisons: int, what: str) -> list[Ratio]:
@@ -566,6 +587,12 @@ def shown(ones: Iterable[T], total: int, what: str) -> list[T]:
 
 def alarms_line(what: str, speedups: list[Ratio]) -> str:
     return line(what, false_alarms(speedups).alarms, len(speedups), "alarms", "at most 1 %")
+
+
+def counted(count: int, total: int) -> Cell:
+    """Return a count with the 99 % interval of its proportion."""
+    low, high = (100 * one for one in proportion_interval(count, total))
+    return [f"{count} of {total}", f"{low:.1f}", f"{high:.1f} %"]
 
 
 def line(what: str, count: int, total: int, word: str, target: str, as_if: str = "") -> str:

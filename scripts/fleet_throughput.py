@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster
+from figures import add_option, record, recording
 
 from gpubench.fleet.coordinator import Dispatch
 from gpubench.fleet.shares import Machine, Share
@@ -78,14 +79,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a share on average")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    add_option(parser)
     arguments = parser.parse_args()
     work = shares(arguments.seconds)
     ideal = sum(share.seconds for share in work)
-    print(f"{len(work)} shares, {arguments.seconds:g} s on average; over linear throughput:")
     ratios = []
-    for workers in arguments.workers:
-        ratios.append(ideal / workers / seconds(workers, work))
-        print(f"{workers} workers: {ratios[-1]:.2f}", flush=True)
+    with recording(arguments, "distributed"):
+        print(f"{len(work)} shares, {arguments.seconds:g} s on average; over linear throughput:")
+        for workers in arguments.workers:
+            ratios.append(ideal / workers / seconds(workers, work))
+            print(f"{workers} workers: {ratios[-1]:.2f}", flush=True)
+            record("fleet", f"workers: {workers}", {"of linear throughput": f"{ratios[-1]:.2f}"})
     sys.exit(min(ratios) < LEAST)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from gpubench.measure.bound_case import opened
 from gpubench.measure.conditions import why_not
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case

@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 from mutations import ROOT, broken, run_in, working_copy
 
 KERNELS = ROOT / "gpubench" / "kernels"
@@ -32,6 +32,8 @@ FOUND = 3
 """Exit code of a check that has found something; others mean that it failed itself."""
 TARGETS = {"barrier": 0.95, "bound": 1.0}
 """Part of each that has to be found."""
+
+KINDS = {"barrier": "barriers", "bound": "bound checks"}
 
 _WRAPS = "without it the index is -1, which Numba takes for the last element: the same"
 _LARGER = "the array has room for more, and what is read there goes nowhere"
@@ -77,28 +79,31 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutations whose line contains this")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     if given.child:
         return _child(given.child)
-    print_conditions("numba-cuda")
-    chosen = [one for one in mutations() if given.only in str(one)]
-    # Not in the threads: two of them in ast.parse at once end in a SystemError on Python 3.11.7.
-    users = [kernels_that_use(one.function) for one in chosen]
-    with working_copy() as copy:
-        # A case that is not right as it is would be found whatever is taken out.
-        if said := wrong_in(copy, sorted({*chain.from_iterable(users)})):
-            sys.exit(f"with nothing taken out: {said}")
-    found: Counter[str] = Counter()
-    with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
-        outcomes = pool.map(lambda one, kernels: noticed(one, kernels, copies), chosen, users)
-        for one, by in zip(chosen, outcomes, strict=True):
-            found[one.kind] += by is not None and not one.harmless
-            said = by or (f"harmless: {one.harmless}" if one.harmless else "NOT FOUND")
-            print(f"{str(one)[:88]:88} {said}", flush=True)
-    total = Counter(one.kind for one in chosen if not one.harmless)
-    for kind, target in TARGETS.items():
-        print(f"{kind}: {found[kind]} of {total[kind]} found (target {target:.0%})")
-    return int(any(found[kind] < target * total[kind] for kind, target in TARGETS.items()))
+    with recording(given, "numba-cuda"):
+        chosen = [one for one in mutations() if given.only in str(one)]
+        # Not in the threads: two in ast.parse at once end in a SystemError on Python 3.11.7.
+        users = [kernels_that_use(one.function) for one in chosen]
+        with working_copy() as copy:
+            # A case that is not right as it is would be found whatever is taken out.
+            if said := wrong_in(copy, sorted({*chain.from_iterable(users)})):
+                sys.exit(f"with nothing taken out: {said}")
+        found: Counter[str] = Counter()
+        with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
+            outcomes = pool.map(lambda one, kernels: noticed(one, kernels, copies), chosen, users)
+            for one, by in zip(chosen, outcomes, strict=True):
+                found[one.kind] += by is not None and not one.harmless
+                said = by or (f"harmless: {one.harmless}" if one.harmless else "NOT FOUND")
+                print(f"{str(one)[:88]:88} {said}", flush=True)
+        total = Counter(one.kind for one in chosen if not one.harmless)
+        for kind, target in TARGETS.items():
+            print(f"{kind}: {found[kind]} of {total[kind]} found (target {target:.0%})")
+            what = f"{KINDS[kind]} taken out of the library, one at a time, that are noticed"
+            record("softcuda", what, {"figure": f"{found[kind]} of {total[kind]}"})
+        return int(any(found[kind] < target * total[kind] for kind, target in TARGETS.items()))
 
 
 def noticed(one: Mutation, kernels: Sequence[str], copies: SimpleQueue[Path]) -> str | None:
@@ -138,7 +143,7 @@ def _child(kernels: list[str]) -> int:
     sys.path.insert(0, "tests/kernels")
     from library_cases import checked_cases, name, small_plan
 
-    from gpubench.measure.verifying import Manner, verified
+    from gpubench.measure.verify_cases import Manner, verified
 
     cases = [
         case

@@ -14,7 +14,8 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from conditions import print_conditions, progress
+from conditions import progress
+from figures import Cell, add_option, record, recording
 
 from gpubench.analysis.headline import Headline, does_nothing, headline
 from gpubench.measure.direct import jobs, measure, take_turn
@@ -25,6 +26,7 @@ from gpubench.results import Ratio, Row, geometric_mean
 from gpubench.suite.loading import load_suites
 from gpubench.tables.times import by_kernel, rows_of
 
+OVER = "over NumPy"
 SUITES = Path(__file__).parent.parent / "suites"
 
 
@@ -35,20 +37,27 @@ def main() -> None:
     parser.add_argument("suites", nargs="*", type=Path, default=[SUITES], help="files or folders")
     parser.add_argument("--preset", help="the sizes of a preset in place of the suites' own")
     parser.add_argument("--samples", type=int, default=20, help="samples of each case")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions()
-    kernels = largest(build_plan(load_suites(given.suites, given.preset), 0).cases())
-    best, computing = list[Ratio](), list[Ratio]()
-    for forms in measured(kernels, given.samples):
-        speedups = list(shown(forms))
-        if speedups:
-            best.append(max(speedups, key=lambda one: one.value))
-            if not does_nothing(forms[0].rows):
-                computing.append(best[-1])
-    print("\ngeometric mean, the faster form of each kernel:")
-    print(f"  all {len(best)} kernels {told(geometric_mean(best))}")
-    mean = told(geometric_mean(computing))
-    print(f"  the {len(computing)} that compute {mean}   target at least 4x")
+    with recording(given):
+        kernels = largest(build_plan(load_suites(given.suites, given.preset), 0).cases())
+        best, computing = list[Ratio](), list[Ratio]()
+        for forms in measured(kernels, given.samples):
+            speedups = list(shown(forms))
+            if speedups:
+                best.append(max(speedups, key=lambda one: one.value))
+                if not does_nothing(forms[0].rows):
+                    computing.append(best[-1])
+        print("\ngeometric mean, the faster form of each kernel:")
+        all_of_them, those = geometric_mean(best), geometric_mean(computing)
+        print(f"  all {len(best)} kernels {told(all_of_them)}")
+        print(f"  the {len(computing)} that compute {told(those)}   target at least 4x")
+        for kind, mean, kernels_of in (
+            ("all kernels", all_of_them, best),
+            ("those that compute", those, computing),
+        ):
+            what = f"geometric mean of {kind}, the faster form of each"
+            record("library", what, {"cases": f"{len(kernels_of)} kernels", OVER: cell(mean)})
 
 
 def largest(cases: Iterable[Case]) -> list[list[Case]]:
@@ -88,6 +97,9 @@ def shown(forms: list[Headline]) -> Iterator[Ratio]:
         where = f"{name.suite}.{name.kernel}  {name.implementation}"
         problem = ", ".join(case.problem for case in form.cases)
         print(f"{where:55} {told(form.speedup):28} {problem}", flush=True)
+        at = ", ".join(f"{size}={value:.0f}" for size, value in form.cases[0].sizes.items())
+        figures = {"at": at, "cases": str(len(form.cases)), OVER: cell(form.speedup)}
+        record("library", f"{name.suite}.{name.kernel}, {name.implementation}", figures)
         if form.speedup is not None:
             yield form.speedup
 
@@ -97,6 +109,13 @@ def print_problems(kernel: Iterable[Row]) -> None:
     for row in kernel:
         if row.status != "ok":
             print(f"    {row.name.implementation} {row.name.case} {row.status}: {row.reason}")
+
+
+def cell(speedup: Ratio | None) -> Cell:
+    if speedup is None:
+        return "none"
+    numbers = speedup.value, speedup.low, speedup.high
+    return [*map(text.digits, numbers)] if speedup.has_interval else text.digits(speedup.value)
 
 
 def told(speedup: Ratio | None) -> str:

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 TIMEOUT = 600.0
 """Seconds of one module's tests."""
@@ -45,22 +45,26 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="test_atomics ...; absent: all")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     if given.child:
         return _child(given.child[0], Path(given.child[1]))
-    print_conditions("numba-cuda", "cuda-bindings", "cuda-core")
-    modules = [
-        m for m in test_modules() if not given.modules or m.rpartition(".")[2] in given.modules
-    ]
-    total: Counter[str] = Counter()
-    with ThreadPoolExecutor(given.processes) as pool:
-        for result in pool.map(run_module, modules):
-            total += result.counts
-            print(f"{result.module:44} {_counted(result.counts)}", flush=True)
-            for test, line in result.failures:
-                print(f"    {test}: {line}", flush=True)
-    print(f"\nin all {_counted(total)}")
-    return int(not total["passed"])
+    with recording(given, "numba-cuda", "cuda-bindings", "cuda-core"):
+        modules = [
+            m for m in test_modules() if not given.modules or m.rpartition(".")[2] in given.modules
+        ]
+        total: Counter[str] = Counter()
+        with ThreadPoolExecutor(given.processes) as pool:
+            for result in pool.map(run_module, modules):
+                total += result.counts
+                print(f"{result.module:44} {_counted(result.counts)}", flush=True)
+                for test, line in result.failures:
+                    print(f"    {test}: {line}", flush=True)
+        print(f"\nin all {_counted(total)}")
+        passed = f"{total['passed']:,} of {total['passed'] + total['failed']:,}"
+        what = "numba-cuda's own tests that pass, of those that run"
+        record("softcuda", what, {"figure": passed})
+        return int(not total["passed"])
 
 
 def test_modules() -> Iterator[str]:

@@ -21,7 +21,8 @@ import sys
 import time
 from pathlib import Path
 
-from conditions import print_conditions, progress, scratch_project
+from conditions import progress, scratch_project
+from figures import add_option, record, recording
 
 SIZES = tuple(1024 * k for k in range(1, 12))
 """Small: asv draws arrays again before every sample of a suite written by hand, and what that costs
@@ -141,18 +142,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="asv's rounds")
     parser.add_argument("--repeat", type=int, default=10, help="samples in a round")
     parser.add_argument("--warm-up", type=float, default=0.1, help="seconds, asv's warmup_time")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("asv_runner")
-    with scratch_project(files(given)) as folder:
-        prepare(folder)
-        show = progress(given.runs * len(WAYS), "asv run")
-        seconds: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
-        for number in range(given.runs):
-            for place, way in enumerate(WAYS):
-                samples = given.rounds * given.repeat
-                seconds[way].append(whole_run(folder, *way, 6 * given.sizes, samples))
-                show(number * len(WAYS) + place + 1)
-    report(seconds, 6 * given.sizes)
+    with recording(given, "asv_runner"):
+        with scratch_project(files(given)) as folder:
+            prepare(folder)
+            show = progress(given.runs * len(WAYS), "asv run")
+            seconds: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+            for number in range(given.runs):
+                for place, way in enumerate(WAYS):
+                    samples = given.rounds * given.repeat
+                    seconds[way].append(whole_run(folder, *way, 6 * given.sizes, samples))
+                    show(number * len(WAYS) + place + 1)
+        report(seconds, 6 * given.sizes)
 
 
 def files(given: argparse.Namespace) -> dict[str, str]:
@@ -243,11 +245,14 @@ def report(seconds: dict[tuple[str, str], list[float]], cases: int) -> None:
     for (project, method), taken in seconds.items():
         listed = ", ".join(f"{one:.1f}" for one in taken)
         print(f"{project:9} {method:11} {statistics.median(taken):7.1f} s ({listed})")
+        what = f"{project.replace('_', ' ')}, {method}"
+        record("asv_run", what, {"seconds": f"{statistics.median(taken):.1f}"})
     hand = seconds["by_hand", "spawn"]
     for way in WAYS[1:]:
         ratios = [own / other for own, other in zip(seconds[way], hand, strict=True)]
         middle = statistics.median(ratios)
         print(f"{way[0]} {way[1]} over by_hand spawn: {middle:.3f}{TARGETS.get(way, '')}")
+        record("asv_run", ", ".join(way), {"over by hand, spawn": f"{middle:.3f}"})
 
 
 ASV = [sys.executable, "-m", "asv"]

@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from conditions import print_conditions
+from figures import add_option, record, recording
 from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "analysis"))
@@ -61,18 +61,22 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5, help="how often each page is opened")
     parser.add_argument("--keep", type=Path, help="make reports below this folder, or take those")
     parser.add_argument("--report", type=Path, help="pages of this report, and nothing generated")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("jinja2", "playwright")
-    with browser() as page:
+    with recording(given, "jinja2", "playwright"), browser() as page:
         if given.report:
             print_opening(page, given.report, given.times)
             return
         for kernels in given.kernels:
             with report(kernels, given.commits, given.keep) as site:
                 print(f"{kernels:,} kernels, {given.commits:,} commits")
-                print(f"  {'page':24} drawn  standing  opens ms  chart ms  wide {LAPTOP}  {PHONE}")
+                titles = "drawn  standing  opens ms  chart ms"
+                print(f"  {'page':24} {titles}  wide {LAPTOP}  {PHONE}")
                 for name in PAGES:
-                    print(f"  {name:24} {measured(page, site / name, given.times)}", flush=True)
+                    counts = measured(page, site / name, given.times)
+                    print(f"  {name:24} {counts}", flush=True)
+                    figures = dict(zip(COLUMNS, counts.split()[: len(COLUMNS)], strict=True))
+                    record("pages", f"{name}, {kernels:,} kernels", figures)
 
 
 def print_opening(page: Page, site: Path, times: int) -> None:
@@ -91,7 +95,7 @@ def print_opening(page: Page, site: Path, times: int) -> None:
 
 
 OF_EVERY_REPORT = ("index.html", "changes.html", "compare.html", "machines.html")
-
+COLUMNS = ("drawn at first", "in the page", "opens, ms", "its chart after, ms")
 PAGES = (
     "index.html", "choose.html", "advise.html", "changes.html", "compare.html", "machines.html",
     "kernel-suite_0.kernel_0.html", "kernel-suite_0.kernel_1.html",

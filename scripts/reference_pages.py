@@ -29,7 +29,7 @@ The views and columns that `gpubench query` and `gpubench.results()` have, writt
 same as CSV. `null` means that a value is not known, or has no meaning for that case.
 
 `gpubench time --json` prints `facts` of the machine and a list `cases`. What a case has in common
-with the view `results` has the column's name there; `seconds` and `speedup` are objects with the
+with the view `results` has the column's name there. `seconds` and `speedup` are objects with the
 median or ratio and its bounds. Times are in seconds, sizes in bytes.
 """
 

@@ -32,7 +32,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
-from conditions import print_conditions, scratch_project
+from conditions import scratch_project
+from figures import add_option, record, recording
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "analysis"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
@@ -43,6 +44,8 @@ from generated_store import PAIRS, SHAPES, Shape, write_store
 from gpubench.results import CaseName
 
 RESULTS = Path(".asv/results")
+REPORT = [sys.executable, "-m", "gpubench", "report", "--output", "reports/html"]
+"""Without an output a project that has no suites gets its pages beside asv's."""
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,15 @@ def main() -> None:
     )
     parser.add_argument("--shape", choices=SHAPES, help="a project without gpubench instead")
     parser.add_argument("--share", type=float, default=1.0, help="of that project's benchmarks")
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions("jinja2")
-    if given.shape:
-        measure_shape(SHAPES[given.shape].part(given.share), given.keep)
-        return
-    for size in SIZES:
-        if given.only in (None, size.title):
-            measure(replace(size, commits=given.commits or size.commits), given.keep)
+    with recording(given, "jinja2"):
+        if given.shape:
+            measure_shape(SHAPES[given.shape].part(given.share), given.keep)
+            return
+        for size in SIZES:
+            if given.only in (None, size.title):
+                measure(replace(size, commits=given.commits or size.commits), given.keep)
 
 
 def measure(size: Size, keep: Path | None) -> None:
@@ -125,21 +129,28 @@ def measure(size: Size, keep: Path | None) -> None:
         print(f"{size.title}: {files:,} result files of {size.cases:,} cases each", flush=True)
         publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
         show("asv publish", publish)
-        report = [sys.executable, "-m", "gpubench", "report"]
-        first = run(report, folder)
+        first = run(REPORT, folder)
         share = first.seconds / publish.seconds
         show("gpubench report", first, f"{share:.3f} of it, target <= {size.share}")
+        figures = compared(publish, first)
         put_back()
-        second = run(report, folder)
+        second = run(REPORT, folder)
         share = second.seconds / publish.seconds
         words = f"{share:.3f} of it, target <= {size.again}"
         show("one file more", second, f"{words}; {second.seconds / first.seconds:.3f} of the first")
+        figures |= again(publish, second)
         for title, sql in QUERIES.items():
-            show(title, run([sys.executable, "-m", "gpubench", "query", sql], folder))
+            asked = run([sys.executable, "-m", "gpubench", "query", sql], folder)
+            show(title, asked)
+            of_query = {"s": f"{asked.seconds:.1f}", "MB": f"{asked.megabytes:.0f}"}
+            record("queries", f"{size.title}, {title}", of_query)
         if opened := opening(folder / "reports/html/index.html"):
             listed = ", ".join(f"{one:.2f}" for one in opened)
             median = statistics.median(opened)
             print(f"  overview opens   {median:8.2f} s  ({listed}), target < 0.5")
+            figures["overview opens, s"] = f"{median:.2f}"
+        made = f"{size.machines} machines, {size.commits:,} commits, {size.cases:,} cases"
+        record("reports", f"{size.title}: {made}", figures)
 
 
 def measure_shape(shape: Shape, keep: Path | None) -> None:
@@ -153,12 +164,11 @@ def measure_shape(shape: Shape, keep: Path | None) -> None:
             f"benchmarks, {shape.series:,} series in {len(shape.environments)} environments",
             flush=True,
         )
-        report = [sys.executable, "-m", "gpubench", "report"]
         with set_aside(results[-1:]) as put_back:
-            reports = {"times of all": run(report, folder)}
+            reports = {"times of all": run(REPORT, folder)}
             put_back()
-            reports["one file more"] = run(report, folder)
-        in_pairs = [*report, "--output", "reports/pairs", "--pair", PAIRS]
+            reports["one file more"] = run(REPORT, folder)
+        in_pairs = [*REPORT[:-1], "reports/pairs", "--pair", PAIRS]
         reports["in pairs"] = run(in_pairs, folder)
         for title, used in reports.items():
             show(title, used)
@@ -169,6 +179,32 @@ def measure_shape(shape: Shape, keep: Path | None) -> None:
             share = used.seconds / publish.seconds
             worked = used.processor / publish.processor
             print(f"  {title:16} {share:.3f} of asv publish, {worked:.3f} of its processor time")
+        figures = compared(publish, reports["times of all"])
+        figures |= again(publish, reports["one file more"])
+        figures["in pairs, of asv's time"] = f"{reports['in pairs'].seconds / publish.seconds:.3f}"
+        record(
+            "reports", f"{shape.title}: {shape.series:,} series, {len(results):,} files", figures
+        )
+
+
+def compared(publish: Used, report: Used) -> dict[str, str]:
+    """Return the figures of a first report by their columns of the page."""
+    return {
+        "asv publish, s": f"{publish.seconds:.1f}",
+        "its MB": f"{publish.megabytes:.0f}",
+        "report, s": f"{report.seconds:.1f}",
+        "of asv's time": f"{report.seconds / publish.seconds:.3f}",
+        "MB": f"{report.megabytes:.0f}",
+        "MB of all processes": f"{report.together:.0f}",
+    }
+
+
+def again(publish: Used, report: Used) -> dict[str, str]:
+    """Return those of a report after one more file."""
+    return {
+        "one more file, s": f"{report.seconds:.1f}",
+        "one more file, of asv's time": f"{report.seconds / publish.seconds:.3f}",
+    }
 
 
 def show(title: str, used: Used, words: str = "") -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 from gpubench.kernels import elementwise, streaming
 
@@ -92,14 +92,15 @@ def main() -> None:
     parser.add_argument(
         "--runs", type=int, default=4, help="runs of a turn, of which the best counts"
     )
+    add_option(parser)
     given = parser.parse_args()
-    print_conditions()
-    os.environ["OMP_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
-    with TemporaryDirectory(prefix="gpubench-figures-") as folder:
-        library = compiled(Path(folder))
-        for loop in LOOPS:
-            compare(loop, library, given)
-        copy_by_pieces(library, given)
+    with recording(given):
+        os.environ["OMP_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
+        with TemporaryDirectory(prefix="gpubench-figures-") as folder:
+            library = compiled(Path(folder))
+            for loop in LOOPS:
+                compare(loop, library, given)
+            copy_by_pieces(library, given)
 
 
 def compiled(folder: Path) -> ctypes.CDLL:
@@ -133,6 +134,8 @@ def compare(loop: Loop, library: ctypes.CDLL, given: argparse.Namespace) -> None
         f"{statistics.median(shares):.2f} of C   target at least 0.9",
         flush=True,
     )
+    speeds = {"Numba, GB/s": f"{bandwidths[0]:.1f}", "C, GB/s": f"{bandwidths[1]:.1f}"}
+    record("bandwidth", loop.name, {**speeds, "of C": f"{statistics.median(shares):.2f}"})
 
 
 def copy_by_pieces(library: ctypes.CDLL, given: argparse.Namespace) -> None:

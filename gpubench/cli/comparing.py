@@ -103,7 +103,7 @@ def _rows(
     """Return the rows of both sides and the logarithms of the pairs of each case, by its name."""
     from gpubench.analysis.in_turn import UNSURE
     from gpubench.measure.direct import Measured
-    from gpubench.measure.preparation import case_record
+    from gpubench.measure.outcomes import case_record
     from gpubench.tables.times import rows_of
 
     sides: list[list[Measured]] = [[], []]

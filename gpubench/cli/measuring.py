@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     from gpubench.analysis.declared_work import KernelDoubts
     from gpubench.analysis.headline import KernelKey
     from gpubench.measure.direct import Job, Measured, Twins
-    from gpubench.measure.verifying import Manner, Verified
+    from gpubench.measure.verify_cases import Manner, Verified
     from gpubench.plan.case import Case
     from gpubench.results import Ratio, Row
 
@@ -120,8 +120,8 @@ def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
     from gpubench.measure.direct import jobs
 
     rows, interrupted = measured_now(jobs(cases, samples), "measuring")
-    from gpubench.analysis.comparison import FAILURES
     from gpubench.measure.recorder import run_facts
+    from gpubench.statuses import FAILURES
     from gpubench.tables import times
 
     doubts = _stored_doubts(rows)
@@ -219,7 +219,7 @@ def verify(
     """
     from gpubench.backends.devices import gpu_count, known_gpus, no_gpu_reason
     from gpubench.backends.software import NAME, counts_wanted, device_count, requested
-    from gpubench.measure import verifying
+    from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import counts, verdicts
 
@@ -229,9 +229,9 @@ def verify(
     if in_software:
         preset = preset or _quick_preset(names)
     cases = chosen_cases(names, preset, where, axes, count)
-    tried = verifying.orders(orders) if in_software else ()
+    tried = verify_cases.orders(orders) if in_software else ()
     is_counted = in_software and not sanitize and counts_wanted()
-    manner = verifying.Manner(in_software, tried, sanitize, is_counted)
+    manner = verify_cases.Manner(in_software, tried, sanitize, is_counted)
     rows, is_interrupted = _verified_now(cases, manner, "verifying")
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
@@ -295,7 +295,7 @@ def count(
     """
     from gpubench.backends.devices import is_cuda
     from gpubench.backends.software import NAME, device_count
-    from gpubench.measure import verifying
+    from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import counts, verdicts
     from gpubench.work.gpus import load_gpu
@@ -312,7 +312,7 @@ def count(
             "no case that is named runs on a CUDA device, and only CUDA kernels are counted; "
             "`gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
-    manner = verifying.Manner(in_software=True, count=True, code=lines or bool(gpus))
+    manner = verify_cases.Manner(in_software=True, count=True, code=lines or bool(gpus))
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
@@ -326,7 +326,7 @@ def count(
 def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> None:
     """Verify these cases, count the instructions of those that are right, and print them."""
     from gpubench.measure.recorder import run_facts
-    from gpubench.measure.verifying import Manner
+    from gpubench.measure.verify_cases import Manner
     from gpubench.tables import instructions
     from gpubench.work.instructions import count_instructions_of
 
@@ -357,23 +357,23 @@ def _verified_now(
     cases: Sequence[Case], manner: Manner, what: str
 ) -> tuple[list[tuple[Case, Verified]], bool]:
     """Return these cases with what became of each, and whether Ctrl-C ended that."""
-    from gpubench.measure import verifying
+    from gpubench.measure import verify_cases
 
     outcomes: dict[int, Verified] = {}
     with watched(len(cases), what) as work:
-        for index, outcome in verifying.verified(cases, manner, work.warned):
+        for index, outcome in verify_cases.verified(cases, manner, work.warned):
             outcomes[index] = outcome
             work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
-    interrupted = verifying.Verified("interrupted", "Ctrl-C came before its outcome")
+    interrupted = verify_cases.Verified("interrupted", "Ctrl-C came before its outcome")
     rows = [(case, outcomes.get(index, interrupted)) for index, case in enumerate(cases)]
     return rows, work.interrupted
 
 
 def _exit_with(rows: Sequence[tuple[Case, Verified]], is_interrupted: bool) -> None:
     """Exit with the code of what became of these cases, if it is not 0."""
-    from gpubench.tables import verdicts
+    from gpubench.statuses import FAILURES
 
     if is_interrupted:
         sys.exit(Exit.INTERRUPTED)
-    if any(outcome.status in verdicts.WRONG for _, outcome in rows):
+    if any(outcome.status in FAILURES for _, outcome in rows):
         sys.exit(Exit.FOUND)

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.parallel import in_processes
@@ -82,8 +82,8 @@ def call_once(cases: Sequence[Case]) -> None:
         with suppress(Exception):
             if registry.get(case.backend).keeps(load_target(case).function):
                 # The code is the same for all numbers of threads, and not all can be had here.
-                with opened(replace(case, threads=None), draw_inputs(case)) as execution:
-                    execution.call()
+                with opened(replace(case, threads=None), draw_inputs(case)) as bound:
+                    bound.call()
 
 
 if __name__ == "__main__":

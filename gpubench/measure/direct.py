@@ -1,4 +1,4 @@
-"""Measures cases at once, without asv and without commits, with the same preparation.
+"""Measures cases at once, without asv and without commits, by the same run of a case.
 
 Only one case is on a device at any moment. The cases of a kernel are prepared and sampled one
 after another in a process of their own, and what ends there ends one case. Where the suite says
@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from statistics import median
 
+from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.conditions import changes_process, why_ended, why_stopped
-from gpubench.measure.paired import opponent_of
-from gpubench.measure.preparation import Preparation, baseline_of, case_record, one_of_each
+from gpubench.measure.observers.pairs import opponent_of
+from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
+from gpubench.measure.sampling import SamplePlan, sample_plan
 from gpubench.measure.worker import Unanswered, Worker
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
@@ -137,23 +139,21 @@ def _kernel_of(job: Job) -> tuple[str, str]:
 
 
 def take_turn(job: Job) -> Measured:
-    """Prepare, check and sample in this process. What goes wrong is in the record."""
-    preparation = Preparation(
-        job.case, job.time, Recorder(None), job.timeout, job.opponent, job.plan
-    )
+    """Prepare, verify and sample in this process. What goes wrong is in the record."""
+    recorder = Recorder(None)
+    run = CaseRun(job.case, job.time, recorder, job.timeout, opponent=job.opponent, plan=job.plan)
     try:
-        measurement = preparation.prepare()
-        with preparation.recording():
-            rounds = take_samples(measurement, job.plan)
-            preparation.look(measurement)
-        preparation.synchronize()
-        preparation.watch_memory()
-        preparation.note(measurement)
+        run.advance(State.PREPARED)
+        with without_collecting():  # as in ``timeit``
+            while not run.is_sampled:
+                run.advance(State.SAMPLED)
+        run.advance(State.CLOSED)
     except Exception:
-        return Measured(preparation.record)
+        return Measured(run.record)
     finally:
-        preparation.close()
-    return Measured(preparation.record, (tuple(rounds),), (measurement.disturbance,))
+        run.close()
+    rounds = tuple(map(tuple, run.rounds))
+    return Measured(run.record, (rounds,), (run.disturbance,))
 
 
 @contextmanager

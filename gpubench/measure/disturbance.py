@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from gpubench.measure import watcher
 from gpubench.parallel import processors
-from gpubench.record import Disturbance
 
 WAITED = 0.02
 """Share of a sample's time from which its waiting disturbs it: two commits whose medians are so far
@@ -41,9 +41,6 @@ up, and without any for 0.06 at most, where the ticks of a tenth of a second tel
 
 WINDOW = 0.1
 """Seconds from which ticks tell something."""
-
-ON_THE_HOST = ("host loop", "event loop", "plain events")
-"""Methods whose times contain what the host waits for; a device's own events do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,93 +124,6 @@ def _stat(file: str) -> list[str]:
     return Path(file).read_text().rpartition(")")[2].split()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A sample that was watched."""
-
-    seconds: float
-    """Of one run."""
-    waiting: float | None
-    """Seconds of all threads together; ``None`` where the system does not say."""
-    share: float
-    """Of the sample's time that it waited for others; 0 where it did not."""
-
-    @property
-    def is_disturbed(self) -> bool:
-        return self.share > WAITED
-
-
-class Watch:
-    """Watches the samples of one process, and has disturbed ones taken again."""
-
-    def __init__(
-        self,
-        again: int,
-        seconds: float,
-        *,
-        earlier: CoreUse | None = None,
-        counters: Callable[[], Counters] = counters,
-        core_use: Callable[[], CoreUse] = core_use,
-    ) -> None:
-        """So many samples may be taken ``again``, in so many seconds together. ``earlier`` is asked
-        for what others do while the watch has not lasted long enough to tell."""
-        self._left, self._seconds = again, seconds
-        self._counters, self._core_use = counters, core_use
-        self._before = core_use()
-        self._earlier = earlier or self._before
-        self._again = 0
-        self._samples: list[Sample] = []
-
-    def sample(self, take: Callable[[], float], restore: Callable[[], None]) -> float:
-        """Seconds of one run, from the sample that ``take`` takes: while it is disturbed and others
-        may be taken, again after ``restore``. What waited least counts. Time does not decide, as
-        the shortest would be too short."""
-        best = self._watched(take)
-        while best.is_disturbed and self._left > 0 and self._seconds > 0:
-            start = time.perf_counter()
-            restore()
-            best = min(best, self._watched(take), key=lambda one: one.share)
-            self._left -= 1
-            self._again += 1
-            self._seconds -= time.perf_counter() - start
-        self._samples.append(best)
-        return best.seconds
-
-    def disturbance(self) -> Disturbance | None:
-        """Return what others did to the samples so far; ``None`` where nothing is known."""
-        after = self._core_use()
-        if not self._samples or any(one.waiting is None for one in self._samples):
-            return None
-        used = self._others(after)
-        crowded = used is not None and used > CROWDED * after.cores
-        # One is taken again only while all that were taken in its place have waited too.
-        disturbed = self._again + sum(one.is_disturbed for one in self._samples)
-        return Disturbance(
-            disturbed=1.0 if crowded else disturbed / (self._again + len(self._samples)),
-            waiting=tuple(round(one.waiting or 0.0, 6) for one in self._samples),
-            again=self._again,
-        )
-
-    def _watched(self, take: Callable[[], float]) -> Sample:
-        before = self._counters()
-        seconds = take()
-        after = self._counters()
-        waiting = waited(before, after)
-        if waiting is None:
-            return Sample(seconds, None, 0.0)
-        share = waiting / max(after.at - before.at, 1e-9)
-        if share > WAITED and len(ran(before, after)) > 1:
-            now = self._core_use()
-            used = self._others(now)
-            if used is None or used <= OTHERS * now.cores:
-                share = 0.0
-        return Sample(seconds, waiting, share)
-
-    def _others(self, now: CoreUse) -> float | None:
-        used = others(self._before, now)
-        return others(self._earlier, now) if used is None else used
-
-
 def waited(before: Counters, after: Counters) -> float | None:
     """Seconds for which the threads of this process together had no core between two readings;
     ``None`` where the system does not say."""
@@ -259,3 +169,21 @@ def busy_since(before: CoreUse, seconds: float = 0.2) -> str | None:
         f"{busy:.1f} of {after.cores} cores are busy with other work: "
         "cases that have to wait for it get no verdict; end it, or measure later"
     )
+
+
+class Crowding:
+    """Whether runs have to wait for cores that others keep busy, from when this is made until
+    somebody asks."""
+
+    def __init__(self) -> None:
+        self.core_use = core_use()
+        """How the cores were used when this was made."""
+        self._counters = counters()
+
+    @cached_property
+    def is_crowded(self) -> bool:
+        """Whether threads waited for long, for others. It stays what it was at first."""
+        before, now = self._counters, counters()
+        if (waited(before, now) or 0.0) <= QUEUED * (now.at - before.at):
+            return False
+        return busy_since(self.core_use, WINDOW) is not None

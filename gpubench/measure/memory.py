@@ -1,6 +1,6 @@
-"""Memory: the most that one run holds, and what a case may hold at most.
+"""What a case may hold of memory at most.
 
-Both are counted beyond what stands before a run, inputs included. A limit is the system's own
+That is counted beyond what stands before a run, inputs included. A limit is the system's own
 (``RLIMIT_DATA``): what asks for more than that gets none, and Python raises ``MemoryError``.
 It is on memory that can be written and is no file's, used or not, of one process; workers of a
 cluster have limits of their own (``options: {memory: ...}``).
@@ -10,73 +10,23 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import DeviceMemoryError
 from gpubench.errors import GpubenchError
 from gpubench.measure import watcher
-from gpubench.names import CPU
 from gpubench.plan.case import Case
-
-IN_THIS_PROCESS = (CPU, "threads")
-"""First words of devices whose runs are in the process that measures, which can be limited."""
-
-M_MMAP_THRESHOLD = -3
-"""Of ``mallopt`` (``malloc.h`` of glibc): from so many bytes on memory comes from the system."""
-M_TRIM_THRESHOLD = -1
-"""So many free bytes at the end of a thread's memory go back to the system."""
-LARGE = 128 * 2**10
-"""Bytes of that, glibc's own at the start of a process (mallopt(3)); it grows by itself later."""
-
-LASTING = 0.25
-"""Seconds for which a run is repeated, so that some of many looks see whatever it does."""
 
 
 class MemoryLimitError(GpubenchError):
     """A case ran into the limit of its suite; no fault of either."""
 
 
-def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
-    """Return the most bytes that one run holds beyond what is held before it, by this process and
-    those that it started, its result included; ``None`` where the system does not tell, or where
-    the device's memory is elsewhere.
-
-    Of this process no peak is missed, unless the run maps files; of others one may be that lasts
-    for less than a look (``watcher.PERIOD``).
-    """
-    if sys.platform != "linux" or not registry.get(case.backend).runs_here(case.device):
-        return None
-    # Have allocators give back what they keep of earlier runs, else a run would be seen to hold
-    # nothing. For glibc this process is another one afterwards: arrays are no longer made of memory
-    # that has been used.
-    with suppress(AttributeError):  # another C library
-        for threshold in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-            ctypes.CDLL(None).mallopt(threshold, LARGE)
-    run()  # a thread's memory is given back when something in it is freed next
-    _trim()
-    command = [sys.executable, "-I", "-S", watcher.__file__, str(os.getpid())]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        if process.stdout.readline().strip() != watcher.READY:
-            return None
-        end = time.monotonic() + LASTING
-        run()
-        while time.monotonic() < end:
-            run()
-        said, _ = process.communicate()
-    return int(said) if said else None
-
-
-def _trim() -> None:
+def trim() -> None:
+    """Give back to the system what allocators keep of memory that is free."""
     gc.collect()
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -89,7 +39,9 @@ def why_no_limit(case: Case) -> str | None:
         return None
     if sys.platform != "linux":
         return "its memory limit cannot be kept here: that takes Linux; measure it there"
-    if case.device.partition(":")[0] in IN_THIS_PROCESS or "memory" in case.options():
+    backend = registry.get(case.backend)
+    is_here = backend.memory_place(case.device) == "process"
+    if is_here or backend.keeps_memory_limit(case.options()):
         return None
     return (
         f"its memory limit cannot be kept on {case.device}: it is one of this process; use cpu, "
@@ -107,7 +59,7 @@ def limited(case: Case) -> Iterator[None]:
         return
     import resource  # which Windows has not
 
-    _trim()  # what is free already would be had besides
+    trim()  # what is free already would be had besides
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = watcher.fields("/proc/self/status")["VmData"] + case.memory_limit
     if hard != resource.RLIM_INFINITY:

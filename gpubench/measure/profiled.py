@@ -16,10 +16,11 @@ from time import perf_counter
 
 from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.errors import GpubenchError
+from gpubench.measure.case_run import CaseRun, State
 from gpubench.measure.nvtx import RANGE, find_nvtx, nvtx_range
-from gpubench.measure.preparation import Preparation, Skipped
+from gpubench.measure.outcomes import Skipped
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import WARM_UP
+from gpubench.measure.sampling import WARM_UP, Schedule
 from gpubench.plan import source
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
@@ -48,20 +49,22 @@ def run_profiled(case: Case, runs: int | None) -> int:
 
     ``None``: ``GPU_RUNS``, or on the CPU for ``CPU_SECONDS``. Raises what ended the case.
     """
-    preparation = Preparation(case, "kernel", Recorder(None))
+    run = CaseRun(
+        case, "kernel", Recorder(None), schedule=lambda run: Schedule((1,), warm_up=WARM_UP)
+    )
     mark = find_nvtx()
     try:
-        preparation.prepare().warm_up(WARM_UP)
+        run.advance(State.WARMED_UP)
         done = 0
         last = GPU_RUNS if is_cuda(case.device) else MAX_RUNS
         end = perf_counter() + CPU_SECONDS
         while done < (runs or last):
-            preparation.run_inside(lambda: nvtx_range(mark))
+            run.run_inside(lambda: nvtx_range(mark))
             done += 1
             if runs is None and not is_cuda(case.device) and perf_counter() > end:
                 break
     finally:
-        preparation.close()
+        run.close()
     where = f"each in the NVTX range {RANGE!r}" if mark else "without NVTX: pip install nvtx"
     print(
         f"gpubench: {done:,} runs of {case.group.title} {case.identity}, {where}", file=sys.stderr

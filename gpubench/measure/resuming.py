@@ -20,7 +20,7 @@ OTHER_SAMPLES = {"number", "repeat", "warmup_time"}
 
 
 class RecordedSamples:
-    """Samples of an earlier process in the place of a measurement."""
+    """Samples of an earlier process in the place of a run."""
 
     def __init__(self, samples: Sequence[float]) -> None:
         """Give these ``samples``, seconds of one run."""
@@ -32,7 +32,7 @@ class RecordedSamples:
         self._elapsed += next(self._samples)
 
     def elapsed(self) -> float:
-        """As of ``Measurement``: asv's timer."""
+        """Return asv's timer, as ``CaseSampler.elapsed`` does."""
         return self._elapsed
 
 

@@ -3,7 +3,7 @@
 A *sample* is a batch of runs between two readings of a clock, or single runs on fresh inputs where
 a run takes another time on what the one before left (``times.leftover_ratio``). A *round* is the
 samples that are taken on the same arrays: where arrays lie in memory can double a time, and samples
-on the same arrays do not show it. So the arrays are moved before each round (``Execution.move``). A
+on the same arrays do not show it. So the arrays are moved before each round (``BoundCase.move``). A
 process of asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
 """
 
@@ -11,37 +11,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from gpubench.backends.protocol import Sampler
-from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
-from gpubench.measure.disturbance import (
-    ON_THE_HOST,
-    QUEUED,
-    WAITED,
-    WINDOW,
-    Watch,
-    busy_since,
-    core_use,
-    counters,
-    waited,
-)
+from gpubench.measure.disturbance import WAITED, counters, waited
 from gpubench.names import FRESH_TIMES
-from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
 
 SAMPLE_TIME = 0.01
 """Seconds that a sample should last at least, as in asv."""
+ON_THE_HOST = ("host loop", "event loop", "plain events")
+"""Methods whose times contain what the host waits for; a device's own events do not."""
 PROCESSES = 2
 """Processes for one case, asv's default for its ``rounds``."""
 MOST = 10
 """Samples of one process where there is no other; asv shares them where there are two."""
-SECONDS = 20.0
+MAX_SHARED_SECONDS = 20.0
 """Most seconds for these, shared too."""
 WARM_UP = 0.1
 """Seconds before the first sample, asv's default; the runs that size a sample count."""
@@ -97,6 +86,11 @@ class SamplePlan:
         fitting = self.most if seconds <= 0 else math.ceil(self.seconds / seconds)
         return max(self.least, min(self.most, fitting), 1)
 
+    def schedule(self, sampler: CaseSampler) -> Schedule:
+        """Return the samples of one process."""
+        sizes = split_into_rounds(self.samples(sampler.sample_seconds))
+        return Schedule(tuple(sizes), self.warm_up)
+
 
 @dataclass(frozen=True, slots=True)
 class Sized:
@@ -108,6 +102,37 @@ class Sized:
     """The warning that each run gets fresh inputs, where it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Which samples one process takes of a case that is ready."""
+
+    sizes: tuple[int, ...]
+    """Samples of each round."""
+    warm_up: float = 0.0
+    """Seconds in which samples are taken and dropped first."""
+    outer_warm_up: float = 0.0
+    """Seconds after that in which who steps the run drops samples itself, as asv may."""
+    may_end_from: int | None = None
+    """Samples from which outputs are verified after each, as no other may come; absent: all."""
+    enough: int | None = None
+    """Samples that are enough once ``seconds`` are over; absent: all."""
+    seconds: float = math.inf
+    samples: int = field(init=False)
+    """Samples of all rounds."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", sum(self.sizes))
+
+    def is_over(self, taken: int, seconds: float) -> bool:
+        """Return whether so many samples, taken in so many ``seconds``, are all."""
+        is_enough = self.enough is not None and seconds > self.seconds and taken >= self.enough
+        return is_enough or taken >= self.samples
+
+    def may_end(self, taken: int) -> bool:
+        """Return whether no other sample may come after so many."""
+        return taken >= (self.samples if self.may_end_from is None else self.may_end_from)
+
+
 def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
     """Return what asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults
     too."""
@@ -115,7 +140,7 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
         return SamplePlan(1, *COMPILATIONS, warm_up=0.0)
     processes = sampling.rounds or PROCESSES
     share = 2 if processes > 1 else 1
-    least, most, seconds = 1, MOST // share, SECONDS / share
+    least, most, seconds = 1, MOST // share, MAX_SHARED_SECONDS / share
     if isinstance(sampling.repeat, tuple):
         least, most, seconds = sampling.repeat
     elif sampling.repeat:
@@ -124,7 +149,7 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
     return SamplePlan(processes, least, most, seconds, warm_up)
 
 
-def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
+def apply_asv_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
     """Return the same with what asv's command line sets (``-a sample_time=0.1``), but for its
     ``number``: of asv's calls each is a sample of ours, and ``--quick`` asks for one call."""
     names = ("rounds", "repeat", "sample_time", "warmup_time")
@@ -134,27 +159,21 @@ def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampli
     return sampling.model_copy(update=update)
 
 
-def shared(samples: int) -> list[int]:
+def split_into_rounds(samples: int) -> list[int]:
     """Return the samples of each round: as many rounds as there may be, none with two more than
     another."""
     rounds = min(ROUNDS, samples)
     return [samples * (i + 1) // rounds - samples * i // rounds for i in range(rounds)]
 
 
-def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the samples, in the order in which they were taken, of each round."""
-    return [tuple(seconds[end - n : end]) for n, end in zip(sizes, accumulate(sizes), strict=True)]
-
-
-def looked_at(rounds: int) -> set[int]:
-    """Return which of so many rounds, by number from 0, begin with a look at the outputs: the
-    first, before anything counts; the one in the middle and the last, so that what is wrong at
-    times, as a race is, has more than one chance to show. After the last sample comes another
-    look."""
+def rounds_to_verify(rounds: int) -> set[int]:
+    """Return the rounds, by number from 0, whose first outputs are verified: the first, before
+    anything counts; the one in the middle and the last, so that what is wrong at times, as a race
+    is, has more than one chance to show. After the last sample outputs are verified again."""
     return {0, rounds // 2, rounds - 1}
 
 
-class Measurement:
+class CaseSampler:
     """One labelled time of one case, which can be sampled: counts the seconds of one run.
 
     asv calls a benchmark that has a setup once a sample (``number`` is 1), which is too short for
@@ -166,7 +185,7 @@ class Measurement:
         self,
         sampler: Callable[[bool], Sampler],
         restore: Callable[[], None],
-        move: Callable[..., None] = lambda *look, **how: None,
+        move: Callable[..., None] = lambda *verify, **how: None,
         *,
         refresh: Callable[[], None] | None = None,
         leftover_ratio: Callable[[Sampler, int], float | None] = lambda sampler, runs: None,
@@ -183,15 +202,16 @@ class Measurement:
         self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
         self._most_runs, self._dear = most_runs, dear
         self._sampler = sampler(False)
-        self._core_use, self._counters = core_use(), counters()
         self._began = time.perf_counter()
         self._elapsed = 0.0
-        self._watch: Watch | None = None
         self._fresh_runs: tuple[str, ...] = ()
         """Why each run gets fresh inputs, as a warning; empty where it does not."""
-        self.look: Callable[[int, Mapping[str, Any]], None] | None = None
-        """Is shown outputs after so many timed runs, where some rounds begin, and raises where they
-        are wrong."""
+        self.take: Callable[[Callable[[], float], Callable[[], None]], float] | None = None
+        """Takes a batch that the host times, and may take it again after restoring; returns what
+        counts. ``None``: each batch counts."""
+        self.verify: Callable[[int, Mapping[str, Any]], None] | None = None
+        """Verifies outputs after so many timed runs, where some rounds begin; raises where they are
+        wrong. ``None``: they are not verified there."""
         self.timed_runs = 0
         """So far, warm-up and sizing included."""
         self.runs = 1
@@ -214,24 +234,15 @@ class Measurement:
         return (*self._fresh_runs, *self._sampler.warnings)
 
     @property
-    def disturbance(self) -> Disturbance | None:
-        """What others did to the samples since ``begin_watch``; ``None`` where nothing is known."""
-        return self._watch.disturbance() if self._watch else None
-
-    @cached_property
-    def is_crowded(self) -> bool:
-        """Whether runs had to wait for cores that others kept busy, from when this was made until
-        somebody asks."""
-        before, now = self._counters, counters()
-        if (waited(before, now) or 0.0) <= QUEUED * (now.at - before.at):
-            return False
-        return busy_since(self._core_use, WINDOW) is not None
+    def is_on_the_host(self) -> bool:
+        """Whether samples contain what the host waits for."""
+        return self._sampler.method in ON_THE_HOST
 
     @property
     def is_long(self) -> bool:
         """Whether a run on the host takes so long that none is spent on anything but samples."""
-        on_the_host = self._sampler.method in ON_THE_HOST
-        return on_the_host and self.run_seconds is not None and self.run_seconds >= LONG
+        seconds = self.run_seconds
+        return self.is_on_the_host and seconds is not None and seconds >= LONG
 
     def size(
         self, declared: Sampling, tried: float | None = None, earlier: Sized | None = None
@@ -260,7 +271,7 @@ class Measurement:
                 self._fresh_runs = (f"{FRESH_WARNING} {ratio:.2g} times as long",)
                 seconds = self._find_runs(declared)
         start = time.perf_counter()
-        self.begin_round(compared=True)
+        self.begin_round(verified=True)
         self.move_seconds = time.perf_counter() - start
         self.sample_seconds = seconds + self.move_seconds
 
@@ -301,16 +312,16 @@ class Measurement:
                 break
         return least
 
-    def begin_round(self, *, compared: bool = False) -> None:
+    def begin_round(self, *, verified: bool = False) -> None:
         """Move the arrays. Each round begins with a run on fresh inputs, whose outputs may be
-        ``compared``; not where a run takes ``LONG`` on the host: the outputs after the last sample
-        are compared anyway."""
+        ``verified``; not where a run takes ``LONG`` on the host: the outputs after the last sample
+        are verified anyway."""
         is_long = self.is_long
         del self._sampler  # which knows the arrays of the round before
         if is_long:
             self._move(run=False)
-        elif compared and self.look is not None:
-            self._move(partial(self.look, self.timed_runs))
+        elif verified and self.verify is not None:
+            self._move(partial(self.verify, self.timed_runs))
         else:
             self._move()
         self._sampler = self._new_sampler(True)
@@ -320,14 +331,6 @@ class Measurement:
         """Before every sample: undo what runs did."""
         if not self._fresh_runs:  # else each run does
             (self._restore if self.runs > 1 else self._refresh)()
-
-    def begin_watch(self, plan: SamplePlan) -> None:
-        """Look out for other work from now on: as many samples as are planned may be taken again,
-        in half of the time that the plan leaves. The other half is for what else asv's timeout is
-        over."""
-        samples = plan.samples(self.sample_seconds)
-        left = (plan.seconds - samples * self.sample_seconds) / 2
-        self._watch = Watch(samples, left, earlier=self._core_use)
 
     def warm_up(self, seconds: float) -> None:
         """Take samples that nobody counts until so many seconds are over since it began; then
@@ -351,10 +354,9 @@ class Measurement:
         return self.sample()
 
     def sample(self) -> float:
-        """Seconds of one run, from one batch; one that others disturbed is taken again where
-        there is time."""
-        if self._watch is not None and self._sampler.method in ON_THE_HOST:
-            seconds = self._watch.sample(self._batch, self.restore)
+        """Take a sample; return seconds of one run."""
+        if self.take is not None and self.is_on_the_host:
+            seconds = self.take(self._batch, self.restore)
         else:
             seconds = self._batch()
         self._elapsed += seconds
@@ -375,16 +377,12 @@ class Measurement:
         return self._elapsed
 
 
-def take_samples(measurement: Measurement, plan: SamplePlan) -> list[tuple[float, ...]]:
-    """Return the samples of each round of one process, as seconds of one run. Garbage is not
-    collected meanwhile, as in ``timeit``."""
-    rounds: list[tuple[float, ...]] = []
-    with without_collecting():
-        measurement.begin_watch(plan)
-        measurement.warm_up(plan.warm_up)
-        sizes = shared(plan.samples(measurement.sample_seconds))
-        for number, size in enumerate(sizes):
-            if number:
-                measurement.begin_round(compared=number in looked_at(len(sizes)))
-            rounds.append(tuple(measurement.restored_sample() for _ in range(size)))
-    return rounds
+def begin_rounds(samplers: Sequence[CaseSampler], rounds: int) -> Iterator[int]:
+    """Yield the number of each round, from 0, once the arrays of all ``samplers`` lie in their
+    places for it. Those of the first round lie there already."""
+    verified = rounds_to_verify(rounds)
+    for number in range(rounds):
+        if number:
+            for sampler in samplers:
+                sampler.begin_round(verified=number in verified)
+        yield number

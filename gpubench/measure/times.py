@@ -9,9 +9,9 @@ from statistics import median
 from time import perf_counter
 
 from gpubench.backends.protocol import LoopSampler, Sampler
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.cold_start import ColdStartSampler
-from gpubench.measure.execution import Execution
-from gpubench.measure.sampling import MOST_RUNS, Measurement
+from gpubench.measure.sampling import MOST_RUNS, CaseSampler
 
 MOST_LAUNCHES = 100
 """Launches in one sample of ``launch``: a full queue (1,024 launches on CUDA) would make the host
@@ -32,72 +32,72 @@ a suite of a thousand cases would have ten that are taken for something that the
 pairs that 1 % needs bear no disturbed one."""
 
 
-def kernel(execution: Execution) -> Measurement:
+def kernel(bound: BoundCase) -> CaseSampler:
     """Measure from inputs resident to outputs resident: the headline."""
-    return _on_resident(execution, execution.sampler)
+    return _on_resident(bound, bound.sampler)
 
 
-def cold(execution: Execution) -> Measurement:
+def cold(bound: BoundCase) -> CaseSampler:
     """``kernel`` with the last-level cache evicted before the run: one run a sample."""
 
     def refresh() -> None:
-        execution.refresh()
-        execution.session.flush()
-        execution.session.synchronize()
+        bound.refresh()
+        bound.session.flush()
+        bound.session.synchronize()
 
-    return Measurement(execution.sampler, refresh, execution.move, most_runs=1)
+    return CaseSampler(bound.sampler, refresh, bound.move, most_runs=1)
 
 
-def end_to_end(execution: Execution) -> Measurement:
+def end_to_end(bound: BoundCase) -> CaseSampler:
     """Host arrays to host arrays: allocate, copy, run, copy back what is written or returned."""
 
     def work() -> object:
-        native = execution.upload()
-        results = execution.results(execution.bind(native)())
-        fetched = [execution.fetched_result(*result) for result in results.items()]
-        return execution.download(native), fetched
+        native = bound.upload()
+        results = bound.results(bound.bind(native)())
+        fetched = [bound.fetched_result(*result) for result in results.items()]
+        return bound.download(native), fetched
 
-    return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
+    return CaseSampler(lambda _: LoopSampler(perf_counter, work), bound.restore)
 
 
-def transfer(execution: Execution) -> Measurement:
+def transfer(bound: BoundCase) -> CaseSampler:
     """Return the copies alone, both ways; what a call would make and return is not there to be
     fetched. Tables go to the device and the same ones back."""
 
     def work() -> object:
-        native = execution.upload()
-        returned = filter(native.__contains__, execution.case.implementation.returns)
-        there_and_back = (*returned, *execution.inputs.tables)
-        fetched = [execution.fetched_result(name, native[name]) for name in there_and_back]
-        return execution.download(native), fetched
+        native = bound.upload()
+        returned = filter(native.__contains__, bound.case.implementation.returns)
+        there_and_back = (*returned, *bound.inputs.tables)
+        fetched = [bound.fetched_result(name, native[name]) for name in there_and_back]
+        return bound.download(native), fetched
 
-    return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
+    return CaseSampler(lambda _: LoopSampler(perf_counter, work), bound.restore)
 
 
-def launch(execution: Execution) -> Measurement:
+def launch(bound: BoundCase) -> CaseSampler:
     """Return the call until it returns on the host, the device not waited for."""
 
     def sampler(_: bool) -> Sampler:
-        return LoopSampler(perf_counter, execution.call)
+        return LoopSampler(perf_counter, bound.call)
 
-    return _on_resident(execution, sampler, MOST_LAUNCHES)
+    return _on_resident(bound, sampler, MOST_LAUNCHES)
 
 
 def _on_resident(
-    execution: Execution, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
-) -> Measurement:
+    bound: BoundCase, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
+) -> CaseSampler:
     """Run on arrays that stay where they are, so that one finds what the one before left."""
-    return Measurement(
+    return CaseSampler(
         sampler,
-        execution.restore,
-        execution.move,
-        refresh=execution.refresh,
-        leftover_ratio=partial(leftover_ratio, execution),
+        bound.restore,
+        bound.move,
+        refresh=bound.refresh,
+        leftover_ratio=partial(leftover_ratio, bound),
         most_runs=most_runs,
     )
 
 
-def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float | None:
+def leftover_ratio(bound: BoundCase, sampler: Sampler, runs: int) -> float | None:
     """Seconds of a run on what a batch of ``runs`` left, over those of one on fresh inputs.
 
     ``None`` where that is alike, or where nothing is written. In a batch, a kernel that sorts in
@@ -107,13 +107,13 @@ def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float |
     arrays that are written. Both are put in place by the same copies right before the run, outside
     of its time, so that caches and transfers are alike. Which is first alternates.
     """
-    if not execution.changing:
+    if not bound.changing:
         return None
-    fresh = execution.putter(execution.fresh())
+    fresh = bound.putter(bound.fresh())
     fresh()
     # An odd number: after an even one, a kernel that undoes itself has what it began with.
     sampler.seconds(runs + 1 - runs % 2)
-    leftover = execution.putter(execution.left())
+    leftover = bound.putter(bound.left())
 
     def seconds(put: Callable[[], None]) -> float:
         put()
@@ -133,13 +133,13 @@ def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float |
     return median(ratios)
 
 
-def _fresh(time: str, execution: Execution) -> Measurement:
+def _fresh(time: str, bound: BoundCase) -> CaseSampler:
     """Return what a fresh process takes."""
-    sampler = ColdStartSampler(execution.case, time)
-    return Measurement(lambda _: sampler, lambda: None, most_runs=1, dear=True)
+    sampler = ColdStartSampler(bound.case, time)
+    return CaseSampler(lambda _: sampler, lambda: None, most_runs=1, dear=True)
 
 
-LABELLED_TIMES: dict[str, Callable[[Execution], Measurement]] = {
+LABELLED_TIMES: dict[str, Callable[[BoundCase], CaseSampler]] = {
     "kernel": kernel,
     "end_to_end": end_to_end,
     "transfer": transfer,

@@ -19,6 +19,7 @@ from gpubench.backends.software import (
     take_counts,
 )
 from gpubench.errors import GpubenchError
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.check import (
     CheckResult,
     coarser_dtypes,
@@ -28,7 +29,6 @@ from gpubench.measure.check import (
     why_copies_pass,
     why_vacuous,
 )
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, draw_arrays, poisoned
 from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
@@ -54,56 +54,54 @@ class VacuousCheckError(GpubenchError):
 def expected_outputs(case: Case, inputs: Inputs) -> dict[str, AnyArray]:
     """Return the outputs of the case's baseline on these inputs, computed on the baseline's own
     backend; raises ``VacuousCheckError`` where comparing with them would prove nothing."""
-    with opened(case.baseline() or case, inputs) as execution:
-        return _proving_outputs(execution)
+    with opened(case.baseline() or case, inputs) as bound:
+        return _proving_outputs(bound)
 
 
-def verify(
-    execution: Execution, baseline: Outputs | None, orders: Sequence[str] = ()
-) -> CheckResult:
+def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = ()) -> CheckResult:
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
 
     Without ``baseline`` the case is one itself, which is right by definition: its first outputs are
     what is expected, and comparing with them must prove something (else ``VacuousCheckError``).
-    They stay in ``execution.expected``.
+    They stay in ``bound.expected``.
 
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time. ``orders`` are
     further ones of threads and blocks, to be run in on the device in software. Where that counts,
-    what the first run counted stays in ``execution.launches``; of a case with atomic operations,
+    what the first run counted stays in ``bound.launches``; of a case with atomic operations,
     what a run in another order counted stays beside it.
     """
     take_counts()  # of what computed the inputs and the baseline
-    expected = _proving_outputs(execution) if baseline is None else baseline
-    execution.expected = expected
-    specs = execution.case.given_specs
-    outs = [name for name in execution.changing if specs[name].intent == "out"]  # not returned
+    expected = _proving_outputs(bound) if baseline is None else baseline
+    bound.expected = expected
+    specs = bound.case.given_specs
+    outs = [name for name in bound.changing if specs[name].intent == "out"]  # not returned
     rights = {n: expected[n].astype(specs[n].dtype, copy=False) for n in outs if n in expected}
     poison = {name: poisoned(right, right) for name, right in rights.items()}
 
     def run(*, seen: bool = False) -> dict[str, AnyArray]:
         """Return the outputs of a run from the beginning."""
-        execution.restore()
-        execution.overwrite(poison)
-        return execution.outputs(seen=seen)
+        bound.restore()
+        bound.overwrite(poison)
+        return bound.outputs(seen=seen)
 
     first = dict(expected) if baseline is None else run()
     if is_counting():
-        execution.launches = take_counts()
-        if any(map(_has_atomics, execution.launches)):
+        bound.launches = take_counts()
+        if any(map(_has_atomics, bound.launches)):
             with in_another_order():
-                execution.restore()
-                execution.overwrite(poison)
+                bound.restore()
+                bound.overwrite(poison)
                 if baseline is None:  # its first run began with the arrays as they were drawn
-                    execution.session.synchronize()
+                    bound.session.synchronize()
                     take_counts()
-                execution.outputs()
-            execution.launches_in_another_order = take_counts()
+                bound.outputs()
+            bound.launches_in_another_order = take_counts()
         count_launches(False)  # other runs count the same
     if coarser := coarser_dtypes(first, expected):  # by whose tolerance more passes
-        _see_that_it_proves(execution, expected, _found(execution, first), coarser)
-    result = _compared(execution, first, expected)
-    if result.fault is None and (changed := execution.changed_inputs()):
+        _see_that_it_proves(bound, expected, _found(bound, first), coarser)
+    result = _compared(bound, first, expected)
+    if result.fault is None and (changed := bound.changed_inputs()):
         fault = (
             f"the run changed {', '.join(changed)}, which the suite declares to be read only; "
             "if that is meant, declare `intent: inout`"
@@ -112,7 +110,7 @@ def verify(
     elif result.fault is None:
         again = run(seen=True)
         if apart := difference(first, again):
-            result = result.joined(_compared(execution, again, expected))
+            result = result.joined(_compared(bound, again, expected))
             if result.fault is None:
                 warning = f"two runs differ: {apart} (atomics or a race)"
                 result = replace(result, warnings=(warning,))
@@ -121,8 +119,8 @@ def verify(
                 why = f"a second run on the same inputs is wrong (a race{never}?)"
                 result = replace(result, fault=f"{why}: {result.fault}")
     if orders:
-        result = _in_orders(execution, run, first, result, orders)
-    execution.restore()
+        result = _in_orders(bound, run, first, result, orders)
+    bound.restore()
     return result
 
 
@@ -133,61 +131,61 @@ def _has_atomics(launch: LaunchCounts) -> bool:
     )
 
 
-def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | None) -> CheckResult:
+def verify_again(bound: BoundCase, expected: Outputs, outputs: Outputs | None) -> CheckResult:
     """Compare the outputs of a later run on fresh inputs, for ``None`` of one more."""
     if outputs is None:
-        execution.refresh()
-        outputs = execution.outputs(seen=True)
-    return _compared(execution, outputs, expected)
+        bound.refresh()
+        outputs = bound.outputs(seen=True)
+    return _compared(bound, outputs, expected)
 
 
-def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
+def verify_often(bound: BoundCase, result: CheckResult, seconds: float) -> CheckResult:
     """Return the result of ``verify``, and of each of more runs on fresh inputs, for so many
     seconds: what is wrong at times, as a race is, has hundreds of chances to show where a run is
     short."""
     first: dict[str, AnyArray] = {}
     runs, end = 2, perf_counter() + seconds  # two are those of ``verify``
-    while result.fault is None and perf_counter() + execution.run_seconds < end:
-        execution.refresh()
-        outputs = execution.outputs(seen=True)
+    while result.fault is None and perf_counter() + bound.run_seconds < end:
+        bound.refresh()
+        outputs = bound.outputs(seen=True)
         runs += 1
         if outputs.keys() == first.keys() and all(
             same_bits(array, first[name]) for name, array in outputs.items()
         ):
             continue  # as right as the first of these were
-        result = result.joined(_compared(execution, outputs, execution.expected))
+        result = result.joined(_compared(bound, outputs, bound.expected))
         first = first or {name: array.copy() for name, array in outputs.items()}
         if result.fault is not None:
             result = replace(result, fault=f"right at first, wrong in run {runs}: {result.fault}")
     return result
 
 
-def remembers(execution: Execution) -> bool:
+def remembers(bound: BoundCase) -> bool:
     """Return whether outputs stay what they were when other inputs are put where the first ones
     lie, and are wrong for these: they are kept results, which no run computes.
 
     Says ``False`` where there are no others: what no random numbers fill keeps its values, and
     what ``init`` makes may have another shape each time.
     """
-    case, before = execution.case, execution.inputs
+    case, before = bound.case, bound.inputs
     other = replace(before, arrays=draw_arrays(case, OTHER))
     both = [(array, before.arrays[name]) for name, array in other.arrays.items()]
     if any(new.shape != old.shape for new, old in both) or all(same_bits(*pair) for pair in both):
         return False
-    execution.give(other)
-    execution.refresh()
+    bound.give(other)
+    bound.refresh()
     try:
-        outputs = execution.outputs()
-        if _compared(execution, outputs, execution.expected).fault is not None:
+        outputs = bound.outputs()
+        if _compared(bound, outputs, bound.expected).fault is not None:
             return False
         with opened(case.baseline() or case, other) as baseline:
-            return _compared(execution, outputs, baseline.outputs()).fault is not None
+            return _compared(bound, outputs, baseline.outputs()).fault is not None
     finally:
-        execution.give(before)
+        bound.give(before)
 
 
 def _in_orders(
-    execution: Execution,
+    bound: BoundCase,
     run: Callable[[], Outputs],
     first: Outputs,
     result: CheckResult,
@@ -201,7 +199,7 @@ def _in_orders(
         words = f"{order} order" if order.isalpha() else f"the order of seed {order}"
         set_option("order", order)
         again = run()
-        other = _compared(execution, again, execution.expected)
+        other = _compared(bound, again, bound.expected)
         result = result.joined(other)
         fault = fault or (other.fault and f"in {words}: {other.fault}")
         right += [] if other.fault else [words]
@@ -231,57 +229,57 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
     return "; ".join([reason, *lines[:MOST_FAULTS], *more])
 
 
-def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
+def _proving_outputs(bound: BoundCase) -> dict[str, AnyArray]:
     """Return the outputs of a baseline's first run, in whose place nothing that was there before
     may pass: its ``out`` arrays were drawn as poison."""
-    outputs = execution.outputs()
-    started = _found(execution, outputs) | execution.unchanged_tables(outputs)
-    kernel = execution.case.kernel
+    outputs = bound.outputs()
+    started = _found(bound, outputs) | bound.unchanged_tables(outputs)
+    kernel = bound.case.kernel
     for name, table in kernel.tables.items():
         is_compared = table.intent == "out" and name not in kernel.check.uncompared()
         if is_compared and (reason := why_ambiguous(name, outputs, table.key)):
             raise VacuousCheckError(reason)
-    _see_that_it_proves(execution, outputs, started)
-    if reason := why_copies_pass(outputs, _read_arrays(execution)):
+    _see_that_it_proves(bound, outputs, started)
+    if reason := why_copies_pass(outputs, _read_arrays(bound)):
         raise VacuousCheckError(f"vacuous check: {reason}")
     return outputs
 
 
 def _see_that_it_proves(
-    execution: Execution,
+    bound: BoundCase,
     expected: Outputs,
     started: Outputs,
     dtypes: Mapping[str, np.dtype[Any]] | None = None,
 ) -> None:
     """Raise ``VacuousCheckError`` where comparing with what is expected would prove nothing."""
-    check = _check_of(execution.case)
-    if reason := why_vacuous(expected, started, check, _own_rule(execution), dtypes):
+    check = _check_of(bound.case)
+    if reason := why_vacuous(expected, started, check, _own_rule(bound), dtypes):
         raise VacuousCheckError(f"vacuous check: {reason}")
 
 
-def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
+def _found(bound: BoundCase, outputs: Outputs) -> dict[str, AnyArray]:
     """Return what the arrays of outputs held before a run, by the outputs' names."""
     found = {}
     for name, array in outputs.items():
-        source = execution.inputs.arrays.get(execution.aliases.get(name, name))
+        source = bound.inputs.arrays.get(bound.aliases.get(name, name))
         # A result that is an array of the call may have another shape.
         if source is not None and source.size == array.size:
             found[name] = source.reshape(array.shape)
     return found
 
 
-def _read_arrays(execution: Execution) -> dict[str, AnyArray]:
+def _read_arrays(bound: BoundCase) -> dict[str, AnyArray]:
     """Return what the case starts from, by name."""
-    arrays, specs = execution.inputs.arrays, execution.case.array_specs
+    arrays, specs = bound.inputs.arrays, bound.case.array_specs
     # Those of `init` may be declared nowhere.
     return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
 
 
-def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> CheckResult:
-    kernel, outputs = execution.case.kernel, fitted(outputs, expected)
+def _compared(bound: BoundCase, outputs: Outputs, expected: Outputs) -> CheckResult:
+    kernel, outputs = bound.case.kernel, fitted(outputs, expected)
     if fault := why_other_columns(outputs, expected, tuple(kernel.tables)):
         return CheckResult(fault=fault)
-    return compare(outputs, expected, _check_of(execution.case), _own_rule(execution))
+    return compare(outputs, expected, _check_of(bound.case), _own_rule(bound))
 
 
 def _check_of(case: Case) -> Check:
@@ -293,13 +291,13 @@ def _check_of(case: Case) -> Check:
     return case.kernel.check.model_copy(update={"dtype": "any"})
 
 
-def _own_rule(execution: Execution) -> OwnRule | None:
+def _own_rule(bound: BoundCase) -> OwnRule | None:
     """Return the function of the suite that replaces the tolerance, if it names one: a score over
     what the case starts from, or one that says what is wrong."""
-    case, inputs = execution.case, execution.inputs
+    case, inputs = bound.case, bound.inputs
     check = case.kernel.check
     if check.score is not None:
-        values = {**case.values, **inputs.scalars, **_read_arrays(execution)}
+        values = {**case.values, **inputs.scalars, **_read_arrays(bound)}
         return Scorer(check, load_object(check.score), values)
     if check.function is None:
         return None

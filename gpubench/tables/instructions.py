@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpubench.measure.verifying import Verified
+from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
 from gpubench.report import text
 from gpubench.tables import verdicts

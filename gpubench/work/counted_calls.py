@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 from gpubench.backends.protocol import Call
 from gpubench.collecting import without_collecting
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import why_not
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import cause
+from gpubench.measure.outcomes import cause
 from gpubench.plan.case import Case
 
 CASES, ANSWERS = "cases.pickle", "answers.json"
@@ -70,33 +70,33 @@ def _answer(case: Case, index: int, counter: Counter) -> dict[str, Any]:
     try:
         if reason := why_not(case):
             return {"missing": reason}
-        with opened(case, draw_inputs(case)) as execution:
-            return _count(execution, index, counter)
+        with opened(case, draw_inputs(case)) as bound:
+            return _count(bound, index, counter)
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         return {"missing": cause(error, case)}
 
 
-def _count(execution: Execution, index: int, counter: Counter) -> dict[str, Any]:
-    if (empty := execution.session.empty()) is None:
+def _count(bound: BoundCase, index: int, counter: Counter) -> dict[str, Any]:
+    if (empty := bound.session.empty()) is None:
         return {"missing": "its backend has no empty call to subtract"}
-    calls = {EMPTY: empty, WORK: execution.call}
+    calls = {EMPTY: empty, WORK: bound.call}
     counts: dict[str, int] = {}
     for call in calls.values():
         for _ in range(WARM_CALLS):
-            _call(execution, call)
+            _call(bound, call)
     before = _switches_of_other_threads()
     for _ in range(COUNTED_CALLS):
-        _call(execution, execution.call)
+        _call(bound, bound.call)
     if _switches_of_other_threads() != before:
         return {"missing": "another thread does part of its work"}
     with without_collecting():
         counter.prepare()
         for name, call in calls.items():
             for turn in range(COUNTED_CALLS):
-                execution.restore()
+                bound.restore()
                 counter.start()
                 call()
-                execution.session.synchronize()
+                bound.session.synchronize()
                 counted = counter.stop(label(index, name, turn))
                 if counted is not None:
                     counts[label(index, name, turn)] = counted
@@ -104,10 +104,10 @@ def _count(execution: Execution, index: int, counter: Counter) -> dict[str, Any]
     return {"counts": counts}
 
 
-def _call(execution: Execution, call: Call) -> None:
-    execution.restore()
+def _call(bound: BoundCase, call: Call) -> None:
+    bound.restore()
     call()
-    execution.session.synchronize()
+    bound.session.synchronize()
 
 
 def _switches_of_other_threads() -> int:

@@ -1,5 +1,8 @@
 /* The calls that make and free memory (Driver API, "Memory Management"). */
-#include "driver.h"
+#include "allocations.h"
+#include "contexts.h"
+#include "queue.h"
+#include "reports.h"
 
 /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: what rows of cuMemAllocPitch are aligned to. */
 enum { PITCH = 512 };

@@ -1,5 +1,8 @@
 /* Barriers of a block (PTX ISA, 9.7.13.1) and of a grid (Guide, Grid Synchronization). */
-#include "blocks.h"
+#include "access.h"
+#include "counts.h"
+#include "sanitizer.h"
+#include "waiting.h"
 
 static const char *place_of(const sc_fiber *fiber, char *room, size_t bytes) {
   const uint32_t *at = fiber->thread.tid;

@@ -1,28 +1,12 @@
 /* Runs a kernel: its grid, block by block, and the threads of each block. */
+#include "access.h"
 #include "blocks.h"
-
-#include <signal.h>
+#include "counts.h"
+#include "sanitizer.h"
+#include "services.h"
+#include "waiting.h"
 
 /* ---- orders --------------------------------------------------------------------------------- */
-
-/* splitmix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, 2014). */
-uint64_t sc_random(uint64_t *state) {
-  uint64_t z = *state += 0x9E3779B97F4A7C15u;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return z ^ z >> 31;
-}
-
-void sc_order_threads(sc_block *block) {
-  sc_grid *grid = block->grid;
-  if (grid->order != SC_PERMUTED) return;
-  for (uint32_t i = grid->threads; i > 1; i--) { /* Fisher and Yates */
-    uint32_t other = (uint32_t)(sc_random(&grid->random) % i);
-    uint16_t last = block->order[i - 1];
-    block->order[i - 1] = block->order[other];
-    block->order[other] = last;
-  }
-}
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) {
   while (b) {
@@ -46,114 +30,61 @@ static void order_blocks(sc_grid *grid) {
   while (greatest_common_divisor(grid->stride, count) != 1) grid->stride = grid->stride % count + 1;
 }
 
-/* ---- reports and the end of a kernel -------------------------------------------------------- */
+/* ---- services ------------------------------------------------------------------------------- */
 
-const char *sc_file_name(const sc_grid *grid, uint32_t number) {
-  return number < grid->module->file_count ? grid->module->files[number] : NULL;
+static void fence(sc_thread *thread, uint32_t scope) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  if (!fiber->clocks) return;
+  sc_races_settle(fiber);
+  sc_races_fence(fiber, scope);
 }
 
-sc_report sc_report_of(const sc_fiber *fiber, const char *kind) {
-  const sc_grid *grid = fiber->block->grid;
-  sc_report report = {.kind = kind, .kernel = grid->kernel->name, .in_kernel = true};
-  memcpy(report.block, fiber->thread.ctaid, sizeof report.block);
-  memcpy(report.thread, fiber->thread.tid, sizeof report.thread);
-  report.file = sc_file_name(grid, fiber->thread.file);
-  report.line = fiber->thread.line;
-  return report;
+/* Guide, Trap function: the kernel is aborted. Programs then see "unspecified launch failure". */
+static void trap(sc_thread *thread) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  sc_report report = sc_report_of(fiber, "trap");
+  snprintf(report.text, sizeof report.text, "the kernel has executed a trap");
+  sc_report_once(fiber, &report, 0);
+  sc_stop(fiber, CUDA_ERROR_LAUNCH_FAILED);
 }
 
-void sc_report_other(sc_report *report, const sc_fiber *other) {
-  report->has_other = true;
-  memcpy(report->other_block, other->thread.ctaid, sizeof report->other_block);
-  memcpy(report->other_thread, other->thread.tid, sizeof report->other_thread);
-  report->other_line = other->thread.line;
+/* Nanoseconds of the host, but never the same twice: loops that wait for the clock end. */
+static uint64_t read_clock(sc_thread *thread) {
+  sc_grid *grid = sc_fiber_of(thread)->block->grid;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  uint64_t at = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+  grid->last_clock = at > grid->last_clock ? at : grid->last_clock + 1;
+  return grid->last_clock;
 }
 
-/* FNV-1a over what tells reports of one launch apart. */
-static uint64_t report_key(const sc_report *report, uint64_t what) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (const char *at = report->kind; *at; at++) hash = (hash ^ (uint8_t)*at) * 0x100000001B3u;
-  uint64_t parts[] = {report->line, report->other_line, what};
-  for (int i = 0; i < 3; i++) hash = (hash ^ parts[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 32;
-  return hash | 1;
-}
-
-void sc_report_once(sc_fiber *fiber, const sc_report *report, uint64_t what) {
-  sc_grid *grid = fiber->block->grid;
-  const uint32_t places = sizeof grid->said / sizeof *grid->said;
-  uint64_t key = report_key(report, what);
-  for (uint32_t i = 0; i < places; i++) { /* where all places are taken, enough was said */
-    uint64_t *said = &grid->said[(key + i) % places];
-    if (*said == key) return;
-    if (*said) continue;
-    *said = key;
-    sc_hold(grid->worker);
-    sc_report_add(report);
-    sc_let_go(grid->worker);
-    return;
-  }
-}
-
-void sc_stop(sc_fiber *fiber, CUresult error) {
+/* Where threads run in turn, one that waits for a later one waits until its time is over. */
+static void yield(sc_thread *thread) {
+  sc_fiber *fiber = sc_fiber_of(thread);
   if (fiber->clocks) sc_races_settle(fiber);
-  fiber->block->grid->error = error;
-  sc_fiber_leave(sc_worker_of(fiber));
+  if (!fiber->block->grid->kernel->waits) return;
+  fiber->idle = true;
+  sc_fiber_suspend(fiber);
 }
 
-static void report_time_out(sc_grid *grid, sc_fiber *fiber) {
-  bool cancelled = grid->worker->cancelled;
-  sc_report report = sc_report_of(fiber, cancelled ? "interrupted" : "time-out");
-  if (cancelled)
-    snprintf(report.text, sizeof report.text,
-             "Ctrl-C has ended the kernel; this thread was running");
-  else
-    snprintf(report.text, sizeof report.text,
-             "the kernel has not ended after %g s; this thread was running",
-             sc_option.kernel_timeout);
-  sc_report_once(fiber, &report, 0);
-  grid->error = CUDA_ERROR_LAUNCH_TIMEOUT;
-}
-
-static void report_overflow(sc_grid *grid, sc_fiber *fiber) {
-  sc_report report = sc_report_of(fiber, "stack overflow");
-  report.space = "local";
-  snprintf(report.text, sizeof report.text,
-           "the stack of a thread is full; does a function call itself without end?");
-  sc_report_once(fiber, &report, 0);
-  /* Driver API, CUDA_ERROR_HARDWARE_STACK_ERROR: "exceeding the stack size limit". */
-  grid->error = CUDA_ERROR_HARDWARE_STACK_ERROR;
-}
-
-static void report_instruction(sc_grid *grid, sc_fiber *fiber, int number) {
-  sc_report report = sc_report_of(fiber, "illegal instruction");
-  snprintf(report.text, sizeof report.text, "the kernel was ended by signal %d (%s)", number,
-           strsignal(number));
-  sc_report_once(fiber, &report, 0);
-  grid->error = CUDA_ERROR_ILLEGAL_INSTRUCTION;
-}
-
-/* A signal took the fiber from its stack. */
-static void report_signal(sc_grid *grid) {
-  sc_worker *worker = grid->worker;
-  sc_fiber *fiber = worker->interrupted;
-  const sc_stack *stack = fiber->stack;
-  uint64_t at = worker->signal_at;
-  switch (worker->signal) {
-  case SIGSEGV:
-  case SIGBUS:
-    if (at - (uint64_t)(uintptr_t)stack->guard < (uint64_t)(stack->low - stack->guard))
-      report_overflow(grid, fiber);
-    else
-      grid->error = sc_refuse_access(fiber, at, 0, 0);
-    break;
-  case SIGFPE:
-  case SIGILL:
-    report_instruction(grid, fiber, worker->signal);
-    break;
-  default:
-    report_time_out(grid, fiber);
-  }
-}
+static const sc_services services = {
+    .access = sc_access,
+    .barrier = sc_barrier_wait,
+    .arrive = sc_barrier_arrive,
+    .warp = sc_warp_call_run,
+    .grid = sc_grid_wait,
+    .fence = fence,
+    .print = sc_print,
+    .fail = sc_fail,
+    .trap = trap,
+    .take = sc_heap_take,
+    .give_back = sc_heap_give_back,
+    .clock = read_clock,
+    .enter = sc_enter_frame,
+    .leave = sc_leave_frame,
+    .yield = yield,
+    .trace = sc_counts_trace,
+};
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
@@ -179,7 +110,7 @@ static void begin_fiber(sc_block *block, sc_fiber *fiber, struct sc_clocks *cloc
   thread->shared = block->window;
   thread->dynamic_at = grid->dynamic_at;
   thread->globals = launch->function->library->globals;
-  thread->services = &sc_services_of_device;
+  thread->services = &services;
   thread->state = fiber;
 }
 
@@ -221,8 +152,8 @@ static struct sc_clocks *clocks_of(const sc_block *block, uint32_t linear) {
 /* A fiber has run; false: the kernel has ended by a fault. */
 static bool is_fine(sc_grid *grid, sc_fiber *fiber) {
   const sc_worker *worker = grid->worker;
-  if (worker->signal) report_signal(grid);
-  else if (worker->expired && !grid->error) report_time_out(grid, fiber);
+  if (worker->signal) sc_report_signal(grid);
+  else if (worker->expired && !grid->error) sc_report_time_out(grid, fiber);
   return !grid->error;
 }
 
@@ -319,7 +250,7 @@ static void run_alone(sc_grid *grid) {
   sc_fiber *fiber = grid->blocks->fibers;
   begin_fiber(grid->blocks, fiber, clocks_of(grid->blocks, 0));
   if (!sc_fiber_resume(grid->worker, fiber, run_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
-  if (grid->worker->signal) report_signal(grid);
+  if (grid->worker->signal) sc_report_signal(grid);
   /* It waits, though its module says that it does not. */
   if (!grid->error && fiber->status != SC_ENDED) grid->error = CUDA_ERROR_LAUNCH_FAILED;
   sc_fiber_drop(grid->worker, fiber);
@@ -349,7 +280,9 @@ static void fiber_ended(sc_grid *grid, sc_fiber *fiber) {
   fiber->block->alive--;
   grid->alive--;
   if (grid->counts && !fiber->block->alive) sc_counts_block(fiber->block);
-  sc_left(fiber);
+  sc_warp_left(fiber);
+  sc_barriers_left(fiber->block);
+  sc_warp_goes_on(fiber);
 }
 
 /* Runs a fiber; false: the kernel has ended by a fault. */
@@ -496,57 +429,3 @@ CUresult sc_execute(const sc_launch *launch) {
   sc_release_list(grid.list);
   return grid.error;
 }
-
-/* ---- services ------------------------------------------------------------------------------- */
-
-static void fence(sc_thread *thread, uint32_t scope) {
-  sc_fiber *fiber = sc_fiber_of(thread);
-  if (fiber->clocks) sc_races_fence(fiber, scope);
-}
-
-/* Guide, Trap function: the kernel is aborted. Programs then see "unspecified launch failure". */
-static void trap(sc_thread *thread) {
-  sc_fiber *fiber = sc_fiber_of(thread);
-  sc_report report = sc_report_of(fiber, "trap");
-  snprintf(report.text, sizeof report.text, "the kernel has executed a trap");
-  sc_report_once(fiber, &report, 0);
-  sc_stop(fiber, CUDA_ERROR_LAUNCH_FAILED);
-}
-
-/* Nanoseconds of the host, but never the same twice: loops that wait for the clock end. */
-static uint64_t read_clock(sc_thread *thread) {
-  sc_grid *grid = sc_fiber_of(thread)->block->grid;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  uint64_t at = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-  grid->last_clock = at > grid->last_clock ? at : grid->last_clock + 1;
-  return grid->last_clock;
-}
-
-/* Where threads run in turn, one that waits for a later one waits until its time is over. */
-static void yield(sc_thread *thread) {
-  sc_fiber *fiber = sc_fiber_of(thread);
-  if (fiber->clocks) sc_races_settle(fiber);
-  if (!fiber->block->grid->kernel->waits) return;
-  fiber->idle = true;
-  sc_fiber_suspend(fiber);
-}
-
-const sc_services sc_services_of_device = {
-    .access = sc_access,
-    .barrier = sc_barrier_wait,
-    .arrive = sc_barrier_arrive,
-    .warp = sc_warp_call_run,
-    .grid = sc_grid_wait,
-    .fence = fence,
-    .print = sc_print,
-    .fail = sc_fail,
-    .trap = trap,
-    .take = sc_heap_take,
-    .give_back = sc_heap_give_back,
-    .clock = read_clock,
-    .enter = sc_enter_frame,
-    .leave = sc_leave_frame,
-    .yield = yield,
-    .trace = sc_counts_trace,
-};

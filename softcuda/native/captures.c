@@ -1,40 +1,11 @@
 /* Stream capture: work that becomes a graph instead of running (Driver API, Stream Management;
  * Guide, "Creating a Graph Using Stream Capture"). */
-#include "graphs.h"
+#include "captures.h"
+#include "contexts.h"
+#include "lock.h"
 
 static uint64_t captures;
-/* cuThreadExchangeStreamCaptureMode: "This is the default mode." */
-static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
 /* ---- the streams of a capture ---------------------------------------------------------------- */
-
-/* A walk over the streams of one capture, or over those that began one (id 0). */
-typedef struct walk {
-  uint64_t id;
-  void (*visit)(CUstream, void *);
-  void *data;
-} walk;
-
-static void visit_if_captured(CUstream stream, void *data) {
-  walk *w = data;
-  if (stream->capture && (w->id ? stream->capture_id == w->id : stream->origin == stream))
-    w->visit(stream, w->data);
-}
-
-static void each_of_capture(uint64_t id, void (*visit)(CUstream, void *), void *data) {
-  sc_streams_each(visit_if_captured, &(walk){.id = id, .visit = visit, .data = data});
-}
-
-static void invalidate(CUstream stream, void *ignored) {
-  (void)ignored;
-  stream->capture = SC_INVALIDATED;
-}
-
-/* Guide, "Invalidation": "When an invalid operation is attempted during stream capture, any
- * associated capture graphs are invalidated." */
-void sc_invalidate_capture(CUstream stream) {
-  each_of_capture(stream->capture_id, invalidate, NULL);
-}
 
 static void set_tips(CUstream stream, CUgraphNode const *nodes, int count) {
   CUgraphNode *tips = NULL;
@@ -63,65 +34,6 @@ static void leave_capture(CUstream stream, void *ignored) {
   set_tips(stream, NULL, 0);
 }
 
-/* ---- what a capture forbids ------------------------------------------------------------------ */
-
-static bool forbids(CUstream origin) {
-  bool local = pthread_equal(origin->captured_by, pthread_self());
-  switch (thread_mode) {
-  case CU_STREAM_CAPTURE_MODE_GLOBAL:
-    return local ? origin->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                 : origin->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-  case CU_STREAM_CAPTURE_MODE_THREAD_LOCAL:
-    return local && origin->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-  default: return false;
-  }
-}
-
-static void refuse_if_forbidden(CUstream origin, void *data) {
-  CUresult *error = data;
-  if (!forbids(origin)) return;
-  if (!*error)
-    *error = origin->capture == SC_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                               : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  sc_invalidate_capture(origin);
-}
-
-CUresult sc_refuse_while_capturing(void) {
-  CUresult error = CUDA_SUCCESS;
-  sc_lock();
-  each_of_capture(0, refuse_if_forbidden, &error);
-  sc_unlock();
-  return error;
-}
-
-/* One that waits for the legacy stream and is captured. */
-typedef struct search {
-  CUcontext context;
-  CUstream found;
-} search;
-
-static void find_blocking(CUstream stream, void *data) {
-  search *s = data;
-  if (stream->capture && stream->object.context == s->context &&
-      !(stream->flags & CU_STREAM_NON_BLOCKING))
-    s->found = stream;
-}
-
-static CUstream captured_blocking_stream(CUcontext context) {
-  search s = {.context = context};
-  sc_streams_each(find_blocking, &s);
-  return s.found;
-}
-
-/* CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: "a disallowed implicit dependency on a current capture
- * sequence from cudaStreamLegacy". */
-CUresult sc_refuse_implicit(CUstream legacy) {
-  CUstream captured = captured_blocking_stream(legacy->object.context);
-  if (!captured) return CUDA_SUCCESS;
-  sc_invalidate_capture(captured);
-  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-}
-
 /* ---- what is captured ------------------------------------------------------------------------ */
 
 CUresult sc_capture_work(CUstream stream, const sc_work *work) {
@@ -130,7 +42,7 @@ CUresult sc_capture_work(CUstream stream, const sc_work *work) {
   CUgraphNodeType type = sc_node_type(work);
   if (work->plan) { /* the launch of a graph becomes a child graph */
     node = sc_node_new(stream->graph, type, NULL, stream->tips, (size_t)stream->tip_count);
-    sc_node_set_child(node, sc_graph_clone(sc_plan_graph(work->plan), true));
+    sc_node_set_child(node, sc_graph_clone(work->plan->graph, true));
     sc_plan_leave(work->plan);
   } else {
     sc_work *own = malloc(sizeof *own);
@@ -159,7 +71,7 @@ static void find_any(CUstream stream, void *data) { *(CUstream *)data = stream; 
 
 CUresult sc_capture_wait(CUstream stream, CUevent event) {
   CUstream other = NULL;
-  if (event->capture_id) each_of_capture(event->capture_id, find_any, &other);
+  if (event->capture_id) sc_capture_each(event->capture_id, find_any, &other);
   if (stream->capture == SC_INVALIDATED || (other && other->capture == SC_INVALIDATED))
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!event->capture_id) {
@@ -259,7 +171,7 @@ static bool has_unjoined(CUstream origin) {
   join_check check = {.origin = origin,
                       .joined = calloc((size_t)origin->graph->count + 1, sizeof(bool))};
   for (int i = 0; i < origin->tip_count; i++) mark_before(origin->tips[i], check.joined);
-  each_of_capture(origin->capture_id, check_joined, &check);
+  sc_capture_each(origin->capture_id, check_joined, &check);
   free(check.joined);
   return check.unjoined;
 }
@@ -279,7 +191,7 @@ static CUresult end(CUstream stream, CUgraph *out) {
                    : has_unjoined(stream)            ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
                                                      : CUDA_SUCCESS;
   CUgraph graph = stream->graph;
-  each_of_capture(stream->capture_id, leave_capture, NULL);
+  sc_capture_each(stream->capture_id, leave_capture, NULL);
   graph->capturing = false;
   /* "If capture was invalidated [...] then a NULL graph will be returned." */
   if (error && !graph->given) sc_graph_free(graph);
@@ -290,7 +202,7 @@ static CUresult end(CUstream stream, CUgraph *out) {
 void sc_drop_capture(CUstream stream) {
   if (!stream->capture || stream->origin != stream) return;
   CUgraph graph = stream->graph;
-  each_of_capture(stream->capture_id, leave_capture, NULL);
+  sc_capture_each(stream->capture_id, leave_capture, NULL);
   graph->capturing = false;
   if (!graph->given) sc_graph_free(graph);
 }
@@ -319,7 +231,7 @@ static CUresult get_status(CUstream handle, const char *call, CUstream *stream,
   CUresult error = sc_stream_of(handle, call, stream);
   if (error) return error;
   CUcontext context = (*stream)->object.context;
-  if (*stream == context->legacy && captured_blocking_stream(context))
+  if (*stream == context->legacy && sc_captured_blocking_stream(context))
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = (*stream)->capture == SC_CAPTURING     ? CU_STREAM_CAPTURE_STATUS_ACTIVE
             : (*stream)->capture == SC_INVALIDATED ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
@@ -417,13 +329,4 @@ API CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *nod
   }
   sc_unlock();
   return error;
-}
-
-API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  ENTER;
-  if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  CUstreamCaptureMode former = thread_mode;
-  thread_mode = *mode;
-  *mode = former;
-  return CUDA_SUCCESS;
 }

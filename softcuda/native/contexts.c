@@ -1,6 +1,8 @@
 /* Contexts: primary ones, those of cuCtxCreate, and each thread's stack of current ones (Driver
  * API, "Primary Context Management" and "Context Management"). */
-#include "driver.h"
+#include "contexts.h"
+#include "lock.h"
+#include "options.h"
 
 /* Contexts stay in memory when they end, so that their use is seen. */
 static struct CUctx_st *contexts;
@@ -13,6 +15,23 @@ static __thread struct {
 } stack;
 
 CUcontext sc_current(void) { return stack.depth ? stack.items[stack.depth - 1] : NULL; }
+
+void sc_leave_context(CUcontext context) {
+  if (sc_current() == context) stack.depth--;
+}
+
+void sc_contexts_each(void (*visit)(CUcontext)) {
+  for (CUcontext context = contexts; context; context = context->next) visit(context);
+}
+
+CUresult sc_enter(const char *name) {
+  CUresult refused = sc_begin_call(name);
+  if (refused) return refused;
+  CUcontext context = sc_current();
+  return context ? context->sticky : CUDA_SUCCESS;
+}
+
+bool sc_is_device(CUdevice device) { return device >= 0 && device < sc_option.devices; }
 
 static void push(CUcontext context) {
   if (stack.depth == stack.room) {
@@ -55,20 +74,6 @@ static CUcontext new_context(int device, bool primary, unsigned flags) {
   return context;
 }
 
-/* Driver API, cuCtxDestroy: "Destroys and cleans up all resources associated with the context";
- * work that has not begun is dropped. A thread to which it is current gets
- * CUDA_ERROR_CONTEXT_IS_DESTROYED from then on. */
-static void end(CUcontext context) {
-  sc_lock();
-  if (sc_option.leaks) sc_report_leaks(context);
-  context->alive = false;
-  context->sticky = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  sc_context_work_end(context);
-  sc_objects_end(context);
-  sc_memory_end(context);
-  sc_unlock();
-}
-
 static bool is_context(CUcontext context) {
   bool is = false;
   sc_lock();
@@ -78,7 +83,7 @@ static bool is_context(CUcontext context) {
 }
 
 /* NULL means the current one where a call allows it. */
-static CUresult usable(CUcontext context) {
+CUresult sc_context_usable(CUcontext context) {
   if (!context || !is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
   return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -101,12 +106,10 @@ CUcontext sc_primary(int device) {
   return context;
 }
 
-static bool is_device(CUdevice device) { return device >= 0 && device < sc_option.devices; }
-
 API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
   ENTER_ANYWAY;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (lost[device]) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   CUcontext context = sc_primary(device);
   sc_lock();
@@ -117,36 +120,9 @@ API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-/* Driver API, cuDevicePrimaryCtxRelease: "automatically reset once the last reference to it is
- * released"; one that is not retained fails with CUDA_ERROR_INVALID_CONTEXT, except after a reset
- * (cuDevicePrimaryCtxReset: "it is safe for other modules to call cuDevicePrimaryCtxRelease() even
- * after resetting the device"). */
-API CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  ENTER_ANYWAY;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  CUcontext context = sc_primary(device);
-  sc_lock();
-  bool retained = context->retained > 0;
-  bool last = retained && --context->retained == 0;
-  sc_unlock();
-  if (!retained) return context->was_reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-  if (last && context->alive) end(context);
-  return CUDA_SUCCESS;
-}
-
-/* Driver API, cuDevicePrimaryCtxReset: "Resetting the primary context does not release it". */
-API CUresult cuDevicePrimaryCtxReset(CUdevice device) {
-  ENTER_ANYWAY;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  CUcontext context = sc_primary(device);
-  if (context->alive) end(context);
-  context->was_reset = true;
-  return CUDA_SUCCESS;
-}
-
 API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
   ENTER_ANYWAY;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
   *flags = sc_primary(device)->flags;
   *active = sc_primary(device)->alive;
@@ -161,7 +137,7 @@ static bool good_flags(unsigned flags) {
 
 API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
   ENTER_ANYWAY;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (!good_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   sc_primary(device)->flags = flags;
   return CUDA_SUCCESS;
@@ -171,7 +147,7 @@ API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
 
 static CUresult create(CUcontext *out, unsigned flags, CUdevice device) {
   if (!out || !good_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (lost[device]) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   sc_lock();
   CUcontext context = new_context(device, false, flags);
@@ -203,18 +179,6 @@ API CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *params, int cou
   return create(out, flags, device);
 }
 
-/* Driver API, cuCtxDestroy: "If ctx is current to the calling thread then ctx will also be
- * popped". A primary context ends by cuDevicePrimaryCtxRelease. */
-API CUresult cuCtxDestroy(CUcontext context) {
-  ENTER_ANYWAY;
-  CUresult wrong = usable(context);
-  if (wrong) return wrong;
-  if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
-  end(context);
-  if (sc_current() == context) stack.depth--;
-  return CUDA_SUCCESS;
-}
-
 /* ---- the stack of current contexts --------------------------------------------------------- */
 
 /* What may be made current. The handle of a primary context outlives its release: cuda-core
@@ -225,7 +189,7 @@ static CUresult prepare(CUcontext context) {
   sc_lock();
   if (context->primary && !context->alive) begin(context);
   sc_unlock();
-  return usable(context);
+  return sc_context_usable(context);
 }
 
 API CUresult cuCtxPushCurrent(CUcontext context) {
@@ -263,7 +227,7 @@ API CUresult cuCtxGetCurrent(CUcontext *out) {
 API CUresult cuCtxGetDevice(CUdevice *out) {
   ENTER_ANYWAY;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (!wrong) *out = sc_current()->device;
   return wrong;
 }
@@ -271,17 +235,17 @@ API CUresult cuCtxGetDevice(CUdevice *out) {
 API CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext context) {
   ENTER_ANYWAY;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(context ? context : sc_current());
+  CUresult wrong = sc_context_usable(context ? context : sc_current());
   if (!wrong) *out = (context ? context : sc_current())->device;
   return wrong;
 }
 
-/* ---- what a context tells and waits for ---------------------------------------------------- */
+/* ---- what a context tells ------------------------------------------------------------------- */
 
 API CUresult cuCtxGetFlags(unsigned *flags) {
   ENTER;
   if (!flags) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (!wrong) *flags = sc_current()->flags;
   return wrong;
 }
@@ -289,7 +253,7 @@ API CUresult cuCtxGetFlags(unsigned *flags) {
 API CUresult cuCtxSetFlags(unsigned flags) {
   ENTER;
   if (!good_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (!wrong) sc_current()->flags = flags;
   return wrong;
 }
@@ -297,7 +261,7 @@ API CUresult cuCtxSetFlags(unsigned flags) {
 API CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
   ENTER;
   if (!id) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(context ? context : sc_current());
+  CUresult wrong = sc_context_usable(context ? context : sc_current());
   if (!wrong) *id = (context ? context : sc_current())->id;
   return wrong;
 }
@@ -305,31 +269,15 @@ API CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
 API CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
   ENTER;
   if (!version) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(context ? context : sc_current());
+  CUresult wrong = sc_context_usable(context ? context : sc_current());
   if (!wrong) *version = 3020; /* of the contexts of cuCtxCreate_v2 and later ones */
   return wrong;
-}
-
-API CUresult cuCtxSynchronize(void) {
-  ENTER;
-  CUresult wrong = usable(sc_current());
-  if (wrong) return wrong;
-  UNCAPTURED;
-  return sc_drain_context(sc_current());
-}
-
-API CUresult cuCtxSynchronize_v2(CUcontext context) {
-  ENTER;
-  CUresult wrong = usable(context ? context : sc_current());
-  if (wrong) return wrong;
-  UNCAPTURED;
-  return sc_drain_context(context ? context : sc_current());
 }
 
 /* Six levels, as devices of compute capability 7.0 and later have. */
 API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   ENTER;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (wrong) return wrong;
   if (least) *least = 0;
   if (greatest) *greatest = -5;
@@ -345,7 +293,7 @@ static bool has_limit(CUlimit limit) {
 API CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
   ENTER;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (wrong) return wrong;
   if (!has_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   *value = sc_current()->limits[limit];
@@ -354,7 +302,7 @@ API CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
 
 API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   ENTER;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (wrong) return wrong;
   if (!has_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
@@ -369,7 +317,7 @@ API CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 API CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
   ENTER;
   if (!config) return CUDA_ERROR_INVALID_VALUE;
-  CUresult wrong = usable(sc_current());
+  CUresult wrong = sc_context_usable(sc_current());
   if (!wrong) *config = CU_FUNC_CACHE_PREFER_NONE;
   return wrong;
 }
@@ -377,7 +325,7 @@ API CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
 API CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
   ENTER;
   if (config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-  return usable(sc_current());
+  return sc_context_usable(sc_current());
 }
 
 /* ---- peers (Driver API, "Peer Context Memory Access") -------------------------------------- */
@@ -385,7 +333,7 @@ API CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
 API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   ENTER;
   if (flags) return CUDA_ERROR_INVALID_VALUE;
-  if (usable(sc_current()) || usable(peer)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (sc_context_usable(sc_current()) || sc_context_usable(peer)) return CUDA_ERROR_INVALID_CONTEXT;
   CUcontext context = sc_current();
   if (peer->device == context->device) return CUDA_ERROR_INVALID_DEVICE;
   sc_lock();
@@ -397,23 +345,11 @@ API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
 
 API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   ENTER;
-  if (usable(sc_current()) || usable(peer)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (sc_context_usable(sc_current()) || sc_context_usable(peer)) return CUDA_ERROR_INVALID_CONTEXT;
   CUcontext context = sc_current();
   sc_lock();
   bool before = context->peers >> peer->device & 1;
   context->peers &= ~(1u << peer->device);
   sc_unlock();
   return before ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-}
-
-/* ---- the end of the process ---------------------------------------------------------------- */
-
-/* What is alive at the end (SOFTCUDA_LEAKS=1), and what was when its context ended, where nobody
- * has read the reports. */
-__attribute__((destructor)) static void print_leaks(void) {
-  if (!sc_option.leaks) return;
-  for (CUcontext context = contexts; context; context = context->next)
-    if (context->alive) sc_report_leaks(context);
-  sc_report_memory_leaks(NULL);
-  sc_reports_print("leak");
 }

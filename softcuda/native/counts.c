@@ -11,6 +11,9 @@
  * threads may wait (counting.py), so that a trace is complete whenever it is followed.
  */
 #include "counts.h"
+#include "options.h"
+#include "reports.h"
+#include "sanitizer.h"
 
 #include <dlfcn.h>
 
@@ -376,7 +379,6 @@ void sc_counts_begin_warp(sc_block *block, uint32_t number) {
   add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .ahead = MAX_BLOCKS,
                        .meets = SC_NO_BLOCK});
 }
-
 
 void sc_counts_warp(sc_block *block, uint32_t number) {
   const sc_counts *counts = block->grid->counts;

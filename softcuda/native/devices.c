@@ -1,11 +1,12 @@
 /* Devices: how many, and what each says of itself (Driver API, "Device Management"). Clocks and
  * widths of buses are 0: a device in software has none, and no figure should look like one. */
-#include "driver.h"
+#include "contexts.h"
+#include "device.h"
+#include "options.h"
+#include "reports.h"
 #include "parse.h"
 
 enum { PCI_VENDOR_NVIDIA = 0x10DE };
-
-static bool is_device(CUdevice device) { return device >= 0 && device < sc_option.devices; }
 
 /* Guide, "Technical Specifications per Compute Capability". */
 static const struct generation {
@@ -102,7 +103,7 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
   ENTER_ANYWAY;
   if (!value || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *value = sc_attribute(attribute, device);
   sc_log("  attribute %d = %d", attribute, *value);
   return CUDA_SUCCESS;
@@ -118,7 +119,7 @@ API CUresult cuDeviceGetCount(int *count) {
 API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
   ENTER_ANYWAY;
   if (!device) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
@@ -126,7 +127,7 @@ API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 API CUresult cuDeviceGetName(char *name, int room, CUdevice device) {
   ENTER_ANYWAY;
   if (!name || room <= 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   snprintf(name, (size_t)room, "softcuda");
   return CUDA_SUCCESS;
 }
@@ -135,7 +136,7 @@ API CUresult cuDeviceGetName(char *name, int room, CUdevice device) {
 API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   ENTER_ANYWAY;
   if (!uuid) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   memset(uuid->bytes, SC_UUID_FIRST + sc_option.physical[device], sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
@@ -144,13 +145,13 @@ API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
 API CUresult cuDeviceGetLuid(char *luid, unsigned *mask, CUdevice device) {
   ENTER_ANYWAY;
   if (!luid || !mask) return CUDA_ERROR_INVALID_VALUE;
-  return is_device(device) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
+  return sc_is_device(device) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
 }
 
 API CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
   ENTER_ANYWAY;
   if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *bytes = sc_option.memory;
   return CUDA_SUCCESS;
 }
@@ -158,7 +159,7 @@ API CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
 API CUresult cuDeviceGetPCIBusId(char *id, int room, CUdevice device) {
   ENTER_ANYWAY;
   if (!id || room < 13) return CUDA_ERROR_INVALID_VALUE; /* "large enough to store 13 characters" */
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   snprintf(id, (size_t)room, "0000:%02X:00.0", SC_PCI_BUS + sc_option.physical[device]);
   return CUDA_SUCCESS;
 }
@@ -184,7 +185,7 @@ API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
 API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
   ENTER_ANYWAY;
   if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *major = sc_option.capability / 10;
   *minor = sc_option.capability % 10;
   return CUDA_SUCCESS;
@@ -194,7 +195,7 @@ API CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType t
                                             CUdevice device) {
   ENTER_ANYWAY;
   if (!supported || type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *supported = 0;
   return CUDA_SUCCESS;
 }
@@ -205,7 +206,7 @@ API CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType t
 API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
   ENTER_ANYWAY;
   if (!can) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device) || !is_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device) || !sc_is_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
   *can = device != peer;
   return CUDA_SUCCESS;
 }
@@ -214,7 +215,7 @@ API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute
                                      CUdevice to) {
   ENTER_ANYWAY;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(from) || !is_device(to) || from == to) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(from) || !sc_is_device(to) || from == to) return CUDA_ERROR_INVALID_DEVICE;
   switch (attribute) {
   case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
   case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:

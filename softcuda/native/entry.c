@@ -1,102 +1,12 @@
-/* Where calls come in: the lock, initialisation, and the way from names to functions. */
-#include "driver.h"
+/* The way from names to functions, and what stands where softcuda has none. */
+#include "contexts.h"
+#include "entry.h"
+#include "lock.h"
+#include "options.h"
+#include "reports.h"
+#include "streams.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
-#include <time.h>
-
-/* ---- the lock -------------------------------------------------------------------------------- */
-
-/* A thread may take the lock again while it holds it. The mutex is taken once all the same, so that
- * sc_wait gives it away whole. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed;
-static __thread int depth;
-
-static void make_condition(void) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&changed, &attributes);
-  pthread_condattr_destroy(&attributes);
-}
-
-void sc_lock(void) {
-  if (!depth++) pthread_mutex_lock(&mutex);
-}
-
-void sc_unlock(void) {
-  if (!--depth) pthread_mutex_unlock(&mutex);
-}
-
-void sc_wait(void) { pthread_cond_wait(&changed, &mutex); }
-
-void sc_wait_for(pthread_cond_t *told) { pthread_cond_wait(told, &mutex); }
-
-void sc_wait_at_most(double seconds) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  uint64_t nanoseconds = (uint64_t)until.tv_nsec + (uint64_t)(seconds * 1e9);
-  until.tv_sec += (time_t)(nanoseconds / 1000000000);
-  until.tv_nsec = (long)(nanoseconds % 1000000000);
-  pthread_cond_timedwait(&changed, &mutex, &until);
-}
-
-void sc_changed(void) { pthread_cond_broadcast(&changed); }
-
-double sc_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* ---- initialisation -------------------------------------------------------------------------- */
-
-static atomic_bool initialised;
-static bool forked;
-
-/* The lock is taken around a fork, so that the child finds all data whole. A CUDA context does not
- * survive a fork: in the child of a process that has called cuInit every call, cuInit too, answers
- * CUDA_ERROR_NOT_INITIALIZED (Driver API, cuInit: "in the current process"; observed of NVIDIA's
- * driver and stated in NVIDIA's Multi-Process Service guide, 2.3.4: fork before cuInit only). */
-static void before_fork(void) { sc_lock(); }
-static void after_fork_in_parent(void) { sc_unlock(); }
-
-static void after_fork_in_child(void) {
-  pthread_mutex_init(&mutex, NULL);
-  make_condition();
-  depth = 0;
-  forked = initialised;
-}
-
-__attribute__((constructor)) static void begin(void) {
-  make_condition();
-  sc_options_read();
-  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-CUresult sc_enter(const char *name) {
-  if (forked) return CUDA_ERROR_NOT_INITIALIZED; /* and the log may stay locked */
-  sc_log("call %s", name);
-  if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
-  /* Driver API, cuStreamAddCallback: "Attempting to use a CUDA API will result in
-   * CUDA_ERROR_NOT_PERMITTED"; of cuLaunchHostFunc: "may result". */
-  if (sc_in_callback()) return CUDA_ERROR_NOT_PERMITTED;
-  CUcontext context = sc_current();
-  return context ? context->sticky : CUDA_SUCCESS;
-}
-
-API CUresult cuInit(unsigned flags) {
-  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
-  sc_log("call %s", __func__);
-  if (flags) return CUDA_ERROR_INVALID_VALUE;
-  if (sc_option.complaint[0]) {
-    fprintf(stderr, "softcuda: %s\n", sc_option.complaint);
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  initialised = sc_option.devices > 0;
-  return initialised ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-}
 
 /* Driver API, Version Management: works before cuInit. */
 API CUresult cuDriverGetVersion(int *version) {
@@ -262,7 +172,6 @@ static void *missing_function(const char *symbol) {
 }
 
 /* For those that are linked by name (refused.c). */
-int sc_refuse(const char *symbol);
 int sc_refuse(const char *symbol) {
   int index = missing_index(symbol);
   return (int)(index < MISSING_LIMIT ? call_missing(index) : CUDA_ERROR_NOT_SUPPORTED);

@@ -1,5 +1,5 @@
 /* What results are called, and what they mean (Driver API, CUresult). */
-#include "driver.h"
+#include "reports.h"
 
 /* By number: names that a newer cuda.h has are known with an older one too. */
 static const struct {

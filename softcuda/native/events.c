@@ -1,6 +1,10 @@
 /* Events: markers in streams, and the time at which they were passed (Driver API, Event
  * Management). */
-#include "driver.h"
+#include "captures.h"
+#include "contexts.h"
+#include "lock.h"
+#include "queue.h"
+#include "running.h"
 
 API CUresult cuEventCreate(CUevent *made, unsigned flags) {
   ENTER;

@@ -1,7 +1,10 @@
-/* Fibers: switching between them, their stacks, and the local memory of CUDA threads. */
-#include "blocks.h"
+/* Fibers: switching between them, and their stacks. */
+#include "fibers.h"
 
 #include <sys/mman.h>
+
+/* initial-exec: found without a call, which could take memory inside a handler. */
+__thread sc_worker *sc_worker_of_thread __attribute__((tls_model("initial-exec")));
 
 /* Room for the registers of a translated kernel and of functions that call themselves. Only touched
  * pages take memory. The guard is wider than the frame of any one function, so that none skips
@@ -119,34 +122,7 @@ static void *prepare(char *top, void (*begin)(void)) {
 #error "softcuda runs on x86-64 and aarch64"
 #endif
 
-/* ---- workers -------------------------------------------------------------------------------- */
-
-static pthread_key_t worker_key;
-static pthread_once_t worker_once = PTHREAD_ONCE_INIT;
-
-static void free_worker(void *data) {
-  sc_worker *worker = data;
-  sc_signals_forget(worker);
-  sc_races_forget(worker);
-  sc_counts_forget(worker);
-  struct sc_pool pools[] = {worker->fibers,  worker->blocks, worker->orders, worker->places,
-                            worker->windows, worker->clocks, worker->bits};
-  for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) free(pools[i].at);
-  sc_worker_of_thread = NULL;
-  free(worker);
-}
-
-static void make_key(void) { pthread_key_create(&worker_key, free_worker); }
-
-sc_worker *sc_worker_here(void) {
-  if (sc_worker_of_thread) return sc_worker_of_thread;
-  pthread_once(&worker_once, make_key);
-  sc_worker *worker = calloc(1, sizeof *worker);
-  if (!worker) return NULL;
-  pthread_setspecific(worker_key, worker);
-  sc_worker_of_thread = worker;
-  return worker;
-}
+/* ---- memory that is used again -------------------------------------------------------------- */
 
 void *sc_pool_take(struct sc_pool *pool, size_t bytes, bool clear) {
   if (pool->bytes < bytes) {
@@ -271,25 +247,6 @@ void sc_fiber_leave(sc_worker *worker) {
 
 /* ---- local memory --------------------------------------------------------------------------- */
 
-static void overflow(sc_fiber *fiber, uint32_t bytes) {
-  sc_report report = sc_report_of(fiber, "stack overflow");
-  report.space = "local";
-  snprintf(report.text, sizeof report.text,
-           "local memory of a thread has no room for %u bytes more; %u of %u are in use", bytes,
-           fiber->local_used, SC_LOCAL_BYTES);
-  sc_report_once(fiber, &report, 0);
-  /* Driver API, CUDA_ERROR_HARDWARE_STACK_ERROR: "exceeding the stack size limit". */
-  sc_stop(fiber, CUDA_ERROR_HARDWARE_STACK_ERROR);
-}
-
-static bool make_local(sc_fiber *fiber) {
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void *at = mmap(NULL, SC_LOCAL_ROOM, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (at == MAP_FAILED) return false;
-  fiber->stack->local = at;
-  return true;
-}
-
 const sc_stack *sc_local_owner(uint64_t address) {
   const sc_chunk *chunk = __atomic_load_n(&chunks, __ATOMIC_ACQUIRE);
   for (; chunk; chunk = chunk->next) {
@@ -299,30 +256,4 @@ const sc_stack *sc_local_owner(uint64_t address) {
     }
   }
   return NULL;
-}
-
-char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
-  sc_fiber *fiber = sc_fiber_of(thread);
-  if (!fiber->stack->local && !make_local(fiber)) overflow(fiber, bytes);
-  thread->local = fiber->stack->local;
-  thread->local_bytes = SC_LOCAL_ROOM;
-  /* [gap with the header][frame][gap] */
-  uint32_t at = fiber->local_used, padded = (bytes + SC_FRAME_GAP - 1) & ~(SC_FRAME_GAP - 1u);
-  if (bytes > SC_LOCAL_BYTES || at + padded > SC_LOCAL_BYTES) overflow(fiber, bytes);
-  sc_frame *frame = (sc_frame *)(fiber->stack->local + at);
-  *frame = (sc_frame){.previous = fiber->local_newest, .bytes = bytes};
-  fiber->local_newest = at;
-  fiber->local_used = at + SC_FRAME_GAP + padded + SC_FRAME_GAP;
-  char *begin_of_frame = (char *)frame + SC_FRAME_GAP;
-  /* The same garbage in every run, so that a result that depends on it shows. */
-  if (fiber->clocks) memset(begin_of_frame, 0xA5, bytes);
-  return begin_of_frame;
-}
-
-void sc_leave_frame(sc_thread *thread, char *frame) {
-  sc_fiber *fiber = sc_fiber_of(thread);
-  const sc_frame *header = (const sc_frame *)(frame - SC_FRAME_GAP);
-  fiber->local_used = (uint32_t)((const char *)header - fiber->stack->local);
-  fiber->local_newest = header->previous;
-  if (thread->recent_at - (uint64_t)(uintptr_t)frame < header->bytes) thread->recent_size = 0;
 }

@@ -1,6 +1,9 @@
 /* What can be asked of a function, and set for it (Driver API, Execution Control; of kernels:
  * Library Management). */
-#include "driver.h"
+#include "contexts.h"
+#include "lock.h"
+#include "modules.h"
+#include "options.h"
 
 /* A software device has no registers. Programs divide by the number and choose blocks by it, so it
  * is one that a plain kernel might have. */

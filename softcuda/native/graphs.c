@@ -1,120 +1,8 @@
 /* Graphs: nodes, the edges between them, and questions about both (Driver API, Graph
  * Management). */
+#include "contexts.h"
 #include "graphs.h"
-
-/* ---- making and freeing ---------------------------------------------------------------------- */
-
-CUgraph sc_graph_new(bool program) {
-  CUgraph graph =
-      program ? sc_object_new(SC_GRAPH, sizeof *graph, sc_current()) : calloc(1, sizeof *graph);
-  graph->program = program;
-  return graph;
-}
-
-CUgraphNodeType sc_node_type(const sc_work *work) {
-  switch (work->kind) {
-  case SC_WORK_KERNEL: return CU_GRAPH_NODE_TYPE_KERNEL;
-  case SC_WORK_COPY: return CU_GRAPH_NODE_TYPE_MEMCPY;
-  case SC_WORK_FILL: return CU_GRAPH_NODE_TYPE_MEMSET;
-  case SC_WORK_CALL: return CU_GRAPH_NODE_TYPE_HOST;
-  case SC_WORK_RECORD: return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-  case SC_WORK_WAIT_EVENT: return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-  case SC_WORK_WAIT_VALUE:
-  case SC_WORK_WRITE_VALUE: return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  case SC_WORK_GRAPH: return CU_GRAPH_NODE_TYPE_GRAPH;
-  default: return CU_GRAPH_NODE_TYPE_EMPTY;
-  }
-}
-
-CUgraphNode sc_node_new(CUgraph graph, CUgraphNodeType type, sc_work *work,
-                        CUgraphNode const *from, size_t count) {
-  CUgraphNode node =
-      graph->program ? sc_object_new(SC_NODE, sizeof *node, NULL) : calloc(1, sizeof *node);
-  node->graph = graph;
-  node->type = type;
-  node->work = work;
-  for (size_t i = 0; i < count; i++) sc_add_node(&node->from, &node->from_count, from[i]);
-  if (graph->count == graph->room)
-    graph->nodes =
-        realloc(graph->nodes, (size_t)(graph->room = 2 * graph->room + 16) * sizeof *graph->nodes);
-  node->place = graph->count;
-  graph->nodes[graph->count++] = node;
-  return node;
-}
-
-void sc_add_node(CUgraphNode **nodes, int *count, CUgraphNode node) {
-  for (int i = 0; i < *count; i++)
-    if ((*nodes)[i] == node) return;
-  *nodes = realloc(*nodes, (size_t)(*count + 1) * sizeof **nodes);
-  (*nodes)[(*count)++] = node;
-}
-
-void sc_node_set_work(CUgraphNode node, sc_work *work) {
-  if (node->work) sc_work_free(node->work);
-  free(node->arguments);
-  node->arguments = NULL;
-  node->work = work;
-}
-
-void sc_node_set_child(CUgraphNode node, CUgraph child) {
-  node->child = child;
-  child->object.context = NULL; /* not the program's to destroy any more */
-}
-
-/* Memory that was staged when the work was queued has as many bytes as the copy. */
-sc_work *sc_work_copy(const sc_work *work) {
-  sc_work *copy = malloc(sizeof *copy);
-  *copy = *work;
-  copy->next = NULL;
-  copy->waits = NULL;
-  copy->wait_count = 0;
-  if (work->launch) copy->launch = sc_launch_copy(work->launch);
-  if (work->staged) {
-    copy->staged = malloc(work->bytes);
-    memcpy(copy->staged, work->staged, work->bytes);
-  }
-  return copy;
-}
-
-static void free_node(CUgraphNode node) {
-  sc_node_set_work(node, NULL);
-  if (node->child) sc_graph_free(node->child);
-  free(node->from);
-  node->child = NULL;
-  node->from = NULL;
-  node->from_count = 0;
-  node->object.alive = false;
-  if (!node->graph->program) free(node);
-}
-
-void sc_graph_free(CUgraph graph) {
-  for (int i = 0; i < graph->count; i++) free_node(graph->nodes[i]);
-  free(graph->nodes);
-  graph->nodes = NULL;
-  graph->count = graph->room = 0;
-  sc_references_free(graph);
-  graph->object.alive = false;
-  if (!graph->program) free(graph);
-}
-
-CUgraph sc_graph_clone(CUgraph graph, bool program) {
-  CUgraph clone = sc_graph_new(program);
-  clone->original = graph;
-  for (int i = 0; i < graph->count; i++) {
-    CUgraphNode node = graph->nodes[i];
-    sc_work *work = node->work ? sc_work_copy(node->work) : NULL;
-    CUgraphNode made = sc_node_new(clone, node->type, work, NULL, 0);
-    made->original = node;
-    made->disabled = node->disabled;
-    if (node->child) sc_node_set_child(made, sc_graph_clone(node->child, program));
-  }
-  for (int i = 0; i < graph->count; i++) /* an edge may lead to a node that was added earlier */
-    for (int j = 0; j < graph->nodes[i]->from_count; j++)
-      sc_add_node(&clone->nodes[i]->from, &clone->nodes[i]->from_count,
-                  clone->nodes[graph->nodes[i]->from[j]->place]);
-  sc_references_copy(clone, graph);
-  return clone;
-}
+#include "lock.h"
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
@@ -340,7 +228,7 @@ API CUresult cuGraphDestroyNode(CUgraphNode node) {
     graph->nodes[i - 1] = graph->nodes[i];
   }
   graph->count--;
-  free_node(node);
+  sc_node_free(node);
   sc_unlock();
   return CUDA_SUCCESS;
 }

@@ -1,5 +1,9 @@
 /* The heap of a device: malloc and free of kernels (Guide, Dynamic Global Memory Allocation). */
-#include "blocks.h"
+#include "contexts.h"
+#include "lock.h"
+#include "regions.h"
+#include "sanitizer.h"
+#include "services.h"
 
 /* "The default size of the heap is 8 MB" where cudaLimitMallocHeapSize does not say otherwise. */
 static const uint64_t DEFAULT_BYTES = (uint64_t)8 << 20;

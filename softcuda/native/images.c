@@ -1,6 +1,8 @@
 /* Images of code: PTX, which the compiler that Python gave turns into shared libraries, and what is
  * not PTX. */
 #include "images.h"
+#include "options.h"
+#include "reports.h"
 
 #include <ctype.h>
 

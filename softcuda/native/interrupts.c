@@ -5,7 +5,10 @@
  * the program runs as ever, and the kernels end as after their time. Only waits of the main thread
  * hear it, to which Python gives its signals.
  */
-#include "driver.h"
+#include "contexts.h"
+#include "fibers.h"
+#include "lock.h"
+#include "running.h"
 
 #include <signal.h>
 #include <sys/syscall.h>

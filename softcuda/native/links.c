@@ -1,5 +1,8 @@
 /* Linking (Driver API, Module Management: cuLink). */
+#include "contexts.h"
+#include "handles.h"
 #include "images.h"
+#include "lock.h"
 
 /* Inputs that are PTX are put one after the other; the translation of the whole links them. */
 typedef struct linker {

@@ -4,7 +4,12 @@
  * Each has pages without access before and behind it. The end lies at the guard as nearly as the
  * alignment allows, so that the host's own accesses out of bounds fault too; kernels are checked
  * to the byte. Freed memory stays mapped without access for a while, so that its use is named. */
-#include "driver.h"
+#include "contexts.h"
+#include "lock.h"
+#include "memory.h"
+#include "options.h"
+#include "reports.h"
+#include "shadow.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -126,6 +131,16 @@ void sc_release_list(sc_list *list) {
 
 uint64_t sc_generation(void) { return generation; }
 
+/* ---- pools ---------------------------------------------------------------------------------- */
+
+bool sc_pool_reachable(CUmemoryPool pool, int device) { return pool->reachable >> device & 1; }
+
+static void give_back_to_pool(CUmemoryPool pool, uint64_t bytes) {
+  sc_lock();
+  pool->used -= bytes;
+  sc_unlock();
+}
+
 /* ---- making and releasing memory ----------------------------------------------------------- */
 
 static uint64_t rounded_up(uint64_t bytes, uint64_t unit) {
@@ -239,7 +254,7 @@ CUresult sc_release(sc_allocation *allocation) {
     else begin_quarantine(allocation);
   }
   pthread_mutex_unlock(&memory_lock);
-  if (!twice && allocation->pool) sc_pool_gets_back(allocation->pool, allocation->size);
+  if (!twice && allocation->pool) give_back_to_pool(allocation->pool, allocation->size);
   return twice ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -4,7 +4,11 @@
  * A module belongs to the context that loaded it. A library belongs to none: for each context
  * that uses it, it gets a copy with variables and functions of that context.
  */
+#include "contexts.h"
 #include "images.h"
+#include "lock.h"
+#include "modules.h"
+#include "streams.h"
 
 #include <dlfcn.h>
 

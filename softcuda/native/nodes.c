@@ -1,6 +1,10 @@
 /* Nodes of graphs: added, asked for and changed by their parameters (Driver API, Graph
  * Management). */
-#include "graphs.h"
+#include "contexts.h"
+#include "launches.h"
+#include "lock.h"
+#include "memory.h"
+#include "nodes.h"
 
 /* ---- parameters and the work that they mean -------------------------------------------------- */
 

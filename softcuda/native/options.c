@@ -1,5 +1,5 @@
 /* What softcuda is told from outside: the environment's SOFTCUDA_*, and softcuda_set. */
-#include "driver.h"
+#include "options.h"
 #include "parse.h"
 
 sc_options sc_option;

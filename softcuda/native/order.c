@@ -157,7 +157,6 @@ void sc_release_at(sc_fiber *fiber, const sc_region *region, uint64_t address) {
 
 void sc_races_fence(sc_fiber *fiber, uint32_t scope) {
   struct sc_clocks *clocks = fiber->clocks;
-  sc_races_settle(fiber);
   mark fence = {.set = true, .epoch = fiber->block->epoch, .clock = clocks->clock};
   memcpy(fence.warp, clocks->warp, sizeof fence.warp);
   uint64_t of_thread = newest_known(&clocks->acquired);

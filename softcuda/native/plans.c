@@ -4,13 +4,11 @@
  * changed or destroyed. Launches that are queued keep their plan; a change makes another one
  * first.
  */
-#include "graphs.h"
-
-typedef struct sc_plan {
-  uint64_t users; /* executable graphs and launches */
-  CUgraph graph;
-  int **after;      /* for each node the places of those that depend on it; -1 ends them */
-} sc_plan;
+#include "contexts.h"
+#include "lock.h"
+#include "nodes.h"
+#include "options.h"
+#include "queue.h"
 
 struct CUgraphExec_st {
   sc_object object;
@@ -20,121 +18,19 @@ struct CUgraphExec_st {
   uint64_t last_position;
 };
 
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-static void free_plan(sc_plan *plan) {
-  for (int i = 0; i < plan->graph->count; i++) free(plan->after[i]);
-  free(plan->after);
-  sc_graph_free(plan->graph);
-  free(plan);
-}
-
-CUgraph sc_plan_graph(sc_plan *plan) { return plan->graph; }
-
-void sc_plan_leave(sc_plan *plan) {
-  if (!--plan->users) free_plan(plan);
-}
-
-static void find_dependents(sc_plan *plan) {
-  CUgraph graph = plan->graph;
-  int *counts = calloc((size_t)graph->count + 1, sizeof *counts);
-  for (int i = 0; i < graph->count; i++)
-    for (int j = 0; j < graph->nodes[i]->from_count; j++) counts[graph->nodes[i]->from[j]->place]++;
-  plan->after = calloc((size_t)graph->count + 1, sizeof *plan->after);
-  for (int i = 0; i < graph->count; i++) {
-    plan->after[i] = malloc((size_t)(counts[i] + 1) * sizeof **plan->after);
-    plan->after[i][counts[i]] = -1;
-    counts[i] = 0;
-  }
-  for (int i = 0; i < graph->count; i++)
-    for (int j = 0; j < graph->nodes[i]->from_count; j++) {
-      int before = graph->nodes[i]->from[j]->place;
-      plan->after[before][counts[before]++] = i;
-    }
-  free(counts);
-}
-
-static sc_plan *new_plan(CUgraph graph) {
-  sc_plan *plan = calloc(1, sizeof *plan);
-  plan->users = 1;
-  plan->graph = sc_graph_clone(graph, false);
-  find_dependents(plan);
-  return plan;
-}
-
-/* Calls `visit` for each node after those that it depends on, and answers for how many. Nodes
- * that do not depend on each other come in the order that was asked for threads and blocks: a
- * dependency that was forgotten is seen sooner so. */
-static int walk_in_order(const sc_plan *plan, void (*visit)(CUgraphNode, void *), void *data) {
-  CUgraph graph = plan->graph;
-  int *left = malloc(((size_t)graph->count + 1) * 2 * sizeof *left), *ready = left + graph->count;
-  int count = 0, visited = 0;
-  uint64_t state = sc_option.seed;
-  for (int i = 0; i < graph->count; i++) {
-    left[i] = graph->nodes[i]->from_count;
-    if (!left[i]) ready[count++] = i;
-  }
-  while (count) {
-    int pick = sc_option.order == SC_DESCENDING ? count - 1 : 0;
-    if (sc_option.order == SC_PERMUTED) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull; /* Knuth, MMIX */
-      pick = (int)((state >> 33) % (uint64_t)count);
-    }
-    int place = ready[pick];
-    memmove(ready + pick, ready + pick + 1, (size_t)(--count - pick) * sizeof *ready);
-    if (visit) visit(graph->nodes[place], data);
-    visited++;
-    for (int *next = plan->after[place]; *next >= 0; next++)
-      if (!--left[*next]) ready[count++] = *next;
-  }
-  free(left);
-  return visited;
-}
-
 static bool has_cycle(const sc_plan *plan) {
   for (int i = 0; i < plan->graph->count; i++) {
     if (!plan->graph->nodes[i]->child) continue;
-    sc_plan child = {.graph = plan->graph->nodes[i]->child};
-    find_dependents(&child);
+    sc_plan child;
+    sc_plan_begin(&child, plan->graph->nodes[i]->child);
     bool cycle = has_cycle(&child);
-    for (int j = 0; j < child.graph->count; j++) free(child.after[j]);
-    free(child.after);
+    sc_plan_end(&child);
     if (cycle) return true;
   }
-  return walk_in_order(plan, NULL, NULL) != plan->graph->count;
+  return sc_plan_walk(plan, NULL, NULL) != plan->graph->count;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
-
-/* The node of a wait waits for what the event stands for when the node runs. */
-static void wait_for_event(CUevent event, CUstream stream) {
-  sc_lock();
-  uint64_t upto = event->queued;
-  while (event->done < upto && !stream->object.context->sticky && !stream->abandoned) sc_wait();
-  sc_unlock();
-}
-
-static void run_nodes(CUgraph graph, CUstream stream);
-
-static void run_node(CUgraphNode node, void *data) {
-  CUstream stream = data;
-  /* cuGraphNodeSetEnabled: disabled nodes "are functionally equivalent to empty nodes". */
-  if (node->disabled) return;
-  if (node->child) run_nodes(node->child, stream);
-  else if (node->work && node->work->kind == SC_WORK_WAIT_EVENT)
-    wait_for_event(node->work->event, stream);
-  else if (node->work) sc_run(node->work, stream);
-}
-
-static void run_nodes(CUgraph graph, CUstream stream) {
-  sc_plan child = {.graph = graph};
-  find_dependents(&child);
-  walk_in_order(&child, run_node, stream);
-  for (int i = 0; i < graph->count; i++) free(child.after[i]);
-  free(child.after);
-}
-
-void sc_run_graph(sc_plan *plan, CUstream stream) { walk_in_order(plan, run_node, stream); }
+/* ---- launching ------------------------------------------------------------------------------- */
 
 /* The records of a graph count from its launch on: who waits for such an event then waits for the
  * whole graph. */
@@ -177,9 +73,9 @@ static CUresult instantiate(CUgraphExec *made, CUgraph graph, unsigned long long
   /* "The graph will not be instantiable until the user calls cuStreamEndCapture." */
   if (graph->capturing) return CUDA_ERROR_INVALID_VALUE;
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
-  sc_plan *plan = new_plan(graph);
+  sc_plan *plan = sc_plan_new(graph);
   if (has_cycle(plan)) {
-    free_plan(plan);
+    sc_plan_leave(plan);
     return CUDA_ERROR_INVALID_VALUE;
   }
   CUgraphExec exec = sc_object_new(SC_GRAPH_EXEC, sizeof *exec, sc_current());
@@ -281,7 +177,7 @@ static CUgraphNode own_node(CUgraphExec exec, CUgraphNode original) {
     if (exec->plan->graph->nodes[i]->original != original) continue;
     if (exec->plan->users > 1) {
       sc_plan *former = exec->plan;
-      exec->plan = new_plan(former->graph);
+      exec->plan = sc_plan_new(former->graph);
       for (int j = 0; j < former->graph->count; j++)
         exec->plan->graph->nodes[j]->original = former->graph->nodes[j]->original;
       sc_plan_leave(former);
@@ -455,7 +351,7 @@ API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdat
   bool differs = find_difference(exec->plan->graph, graph, info);
   if (!differs) {
     sc_plan *former = exec->plan;
-    exec->plan = new_plan(graph);
+    exec->plan = sc_plan_new(graph);
     for (int i = 0; i < graph->count; i++) { /* nodes go by the graph of the instantiation */
       exec->plan->graph->nodes[i]->original = former->graph->nodes[i]->original;
       exec->plan->graph->nodes[i]->disabled = former->graph->nodes[i]->disabled;

@@ -1,5 +1,10 @@
 /* What a program may ask and advise about memory (Driver API, "Unified Addressing"). */
-#include "driver.h"
+#include "contexts.h"
+#include "lock.h"
+#include "memory.h"
+#include "options.h"
+#include "queue.h"
+#include "reports.h"
 
 /* ---- memory of the host -------------------------------------------------------------------- */
 

@@ -3,23 +3,15 @@
  *
  * A pool keeps no memory of its own: what is freed goes back at once, so that its use is seen.
  * Memory is there from the call of cuMemAllocAsync on, earlier than a program may use it. */
-#include "driver.h"
-
-struct CUmemPoolHandle_st {
-  sc_object object;
-  int device;
-  bool is_default;            /* of its device: it is never destroyed */
-  uint64_t limit;             /* CUmemPoolProps.maxSize; 0: the device's memory */
-  uint64_t used, used_high;   /* bytes */
-  uint64_t release_threshold;
-  int reuse[3];               /* CU_MEMPOOL_ATTR_REUSE_... */
-  uint32_t reachable;         /* bit n: device n may read and write it */
-};
+#include "allocations.h"
+#include "contexts.h"
+#include "lock.h"
+#include "memory.h"
+#include "options.h"
+#include "queue.h"
 
 /* Guarded by the lock. */
 static CUmemoryPool defaults[SC_MAX_DEVICES], currents[SC_MAX_DEVICES];
-
-static bool is_device(CUdevice device) { return device >= 0 && device < sc_option.devices; }
 
 /* Pools belong to a device, not to a context (Driver API, cuCtxDestroy, note). */
 static CUmemoryPool new_pool(int device) {
@@ -106,17 +98,6 @@ API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   return wrong ? wrong : sc_queue(stream, &(sc_work){.kind = SC_WORK_FREE, .to = address});
 }
 
-void sc_run_free(const sc_work *work) {
-  sc_allocation *allocation = sc_find(work->to);
-  if (allocation && !allocation->freed) sc_release(allocation);
-}
-
-void sc_pool_gets_back(CUmemoryPool pool, uint64_t bytes) {
-  sc_lock();
-  pool->used -= bytes;
-  sc_unlock();
-}
-
 /* ---- pools --------------------------------------------------------------------------------- */
 
 API CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *what) {
@@ -126,7 +107,7 @@ API CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *what) {
   /* CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES is 0 */
   if (what->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
   if (what->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!is_device(what->location.id)) return CUDA_ERROR_INVALID_VALUE;
+  if (!sc_is_device(what->location.id)) return CUDA_ERROR_INVALID_VALUE;
   sc_lock();
   CUmemoryPool pool = new_pool(what->location.id);
   pool->limit = what->maxSize;
@@ -217,7 +198,7 @@ API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, s
   if (!sc_object_ok(pool, SC_POOL, __func__) || !map || !count) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
     if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!is_device(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!sc_is_device(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
     bool reach = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (!reach && (map[i].flags || map[i].location.id == pool->device))
       return CUDA_ERROR_INVALID_VALUE;
@@ -236,21 +217,19 @@ API CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
   ENTER;
   if (!flags || !sc_object_ok(pool, SC_POOL, __func__) || !location)
     return CUDA_ERROR_INVALID_VALUE;
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !is_device(location->id))
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !sc_is_device(location->id))
     return CUDA_ERROR_INVALID_VALUE;
   *flags = pool->reachable >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                                                : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
-bool sc_pool_reachable(CUmemoryPool pool, int device) { return pool->reachable >> device & 1; }
-
 /* ---- the pools of a device ----------------------------------------------------------------- */
 
 API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
   ENTER_ANYWAY;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *out = default_pool(device);
   return CUDA_SUCCESS;
 }
@@ -258,7 +237,7 @@ API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
 API CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device) {
   ENTER_ANYWAY;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *out = current_pool(device);
   return CUDA_SUCCESS;
 }
@@ -266,7 +245,7 @@ API CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device) {
 /* Driver API, cuDeviceSetMemPool: "The memory pool must be local to the specified device." */
 API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   ENTER_ANYWAY;
-  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!sc_is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (!sc_object_ok(pool, SC_POOL, __func__) || pool->device != device)
     return CUDA_ERROR_INVALID_VALUE;
   default_pool(device);
@@ -282,7 +261,7 @@ static CUresult check_place(const CUmemLocation *location, CUmemAllocationType t
   if (!location) return CUDA_ERROR_INVALID_VALUE;
   if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
     return CUDA_ERROR_NOT_SUPPORTED;
-  return is_device(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return sc_is_device(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location,

@@ -1,5 +1,6 @@
 /* printf and assert of kernels (Guide, Formatted Output and Assertion). */
-#include "blocks.h"
+#include "access.h"
+#include "services.h"
 
 #include <stdarg.h>
 

@@ -4,7 +4,7 @@
  * the thread's clock (which grows at everything else that orders).
  */
 #pragma once
-#include "blocks.h"
+#include "sanitizer.h"
 
 enum { SC_BUCKETS = 1 << 13, SC_WIDEST = 32 }; /* of pages; bytes of the widest access */
 

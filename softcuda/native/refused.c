@@ -3,7 +3,7 @@
  * asked for by name (entry.c). Their parameters do not matter, so cuda.h is left out.
  *
  * Arrays, textures and surfaces; launches of CUDA 3 and older; events between processes. */
-int sc_refuse(const char *symbol);
+#include "entry.h"
 
 #define REFUSED(name)                                                                              \
   __attribute__((visibility("default"))) int name(void);                                           \

@@ -1,5 +1,6 @@
 /* The log of calls (SOFTCUDA_LOG), and the faults that were found. */
-#include "driver.h"
+#include "options.h"
+#include "reports.h"
 
 #include <ctype.h>
 #include <stdarg.h>

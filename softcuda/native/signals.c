@@ -1,5 +1,5 @@
 /* Signals that end a kernel in place of the process: its faults, and a timer for its time. */
-#include "blocks.h"
+#include "fibers.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,9 +11,6 @@
 #endif
 
 enum { SIGNAL_STACK_BYTES = 64 << 10 };
-
-/* initial-exec: found without a call, which could take memory inside a handler. */
-__thread sc_worker *sc_worker_of_thread __attribute__((tls_model("initial-exec")));
 
 /* Faults of the processor, each with the handler that was there before ours. */
 static struct fault {

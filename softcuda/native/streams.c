@@ -1,255 +1,19 @@
 /* Streams: each is a thread that runs the work of its queue, one piece after the other. */
-#include "driver.h"
+#include "captures.h"
+#include "contexts.h"
+#include "lock.h"
+#include "memory.h"
+#include "options.h"
+#include "queue.h"
+#include "running.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 
 enum { LOWEST_PRIORITY = 0, GREATEST_PRIORITY = -5 }; /* as cuCtxGetStreamPriorityRange says */
-
-/* All streams that live or still have work. */
-static CUstream *streams;
-static int stream_count, stream_room;
-static uint64_t created, defaults;
-static atomic_bool exiting, null_is_per_thread, null_is_legacy;
-static __thread bool in_callback;
-
-bool sc_in_callback(void) { return in_callback; }
-void sc_use_per_thread_streams(void) { null_is_per_thread = !null_is_legacy; }
-
-/* For a process in which NVIDIA's runtime asks for all functions of both kinds, as CuPy's does
- * where it is asked for the name of an error. */
-API void softcuda_keep_default_stream(void) { null_is_legacy = true; }
-
-void sc_streams_each(void (*visit)(CUstream, void *), void *data) {
-  sc_lock();
-  for (int i = 0; i < stream_count; i++) visit(streams[i], data);
-  sc_unlock();
-}
-
-/* A stream that was destroyed is still part of a capture that it was drawn into. */
-static bool is_over(CUstream stream) {
-  return stream->stop && !stream->started && !stream->capture;
-}
-
-static void forget_ended(void) {
-  int kept = 0;
-  for (int i = 0; i < stream_count; i++)
-    if (!is_over(streams[i])) streams[kept++] = streams[i];
-  stream_count = kept;
-}
-
-/* A thread without work is woken by its own: of a thousand streams, most have none. */
-static void stop(CUstream stream) {
-  stream->stop = true;
-  pthread_cond_signal(&stream->given);
-}
-
-static void remember(CUstream stream) {
-  pthread_cond_init(&stream->given, NULL);
-  forget_ended();
-  if (stream_count == stream_room)
-    streams = realloc(streams, (size_t)(stream_room = 2 * stream_room + 16) * sizeof *streams);
-  streams[stream_count++] = stream;
-}
-
-/* ---- which stream a handle means ------------------------------------------------------------- */
-
-/* Default streams belong to a context or to a thread, not to the program: they are no objects of
- * handles.c, which would count them as leaks. They stay in memory as those do, since events and
- * queued work may still name them. */
-static CUstream new_default_stream(CUcontext context, uint64_t number) {
-  CUstream stream = calloc(1, sizeof *stream);
-  stream->object = (sc_object){.kind = SC_STREAM, .alive = true, .context = context};
-  /* Driver API, cuStreamGetId: unique; created streams count from 1. */
-  stream->object.number = (1ull << 32) + defaults++;
-  stream->number = number;
-  remember(stream);
-  return stream;
-}
-
-/* The default streams of one thread, one for each context (Guide, "Default Stream": "each host
- * thread has its own default stream"). */
-typedef struct own_stream {
-  CUstream stream;
-  struct own_stream *next;
-} own_stream;
-
-static pthread_key_t own_streams;
-
-static void end_own_streams(void *list) {
-  for (own_stream *own = list, *next; own; own = next) {
-    sc_lock();
-    stop(own->stream);
-    sc_unlock();
-    next = own->next;
-    free(own);
-  }
-}
-
-__attribute__((constructor)) static void begin(void) {
-  pthread_key_create(&own_streams, end_own_streams);
-}
-
-static CUstream per_thread_stream(CUcontext context) {
-  own_stream *list = pthread_getspecific(own_streams);
-  for (own_stream *own = list; own; own = own->next)
-    if (own->stream->object.context == context && !own->stream->abandoned) return own->stream;
-  own_stream *own = malloc(sizeof *own);
-  *own = (own_stream){.stream = new_default_stream(context, ++created), .next = list};
-  pthread_setspecific(own_streams, own);
-  return own->stream;
-}
-
-static CUstream legacy_stream(CUcontext context) {
-  if (!context->legacy) context->legacy = new_default_stream(context, 0);
-  return context->legacy;
-}
-
-static bool is_default(CUstream handle) {
-  return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-}
-
-CUstream sc_stream(CUstream handle, const char *call) {
-  CUcontext context = sc_current();
-  CUstream stream = NULL;
-  sc_lock();
-  if (!is_default(handle)) {
-    if (context && handle == context->legacy) stream = handle; /* resolved before */
-    else if (sc_object_ok(handle, SC_STREAM, call)) stream = handle;
-  } else if (context) {
-    bool own = handle == CU_STREAM_PER_THREAD || (!handle && null_is_per_thread);
-    stream = own ? per_thread_stream(context) : legacy_stream(context);
-  }
-  sc_unlock();
-  return stream;
-}
-
-CUresult sc_stream_of(CUstream handle, const char *call, CUstream *stream) {
-  if (is_default(handle) && !sc_current()) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream = sc_stream(handle, call);
-  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static bool is_legacy(CUstream stream) { return stream->object.context->legacy == stream; }
 
 /* Guide, "Stream synchronization behavior": the legacy default stream and all streams of its
  * context wait for each other, but for those created as CU_STREAM_NON_BLOCKING. */
 static bool is_blocking(CUstream stream) { return !(stream->flags & CU_STREAM_NON_BLOCKING); }
-
-/* ---- running work ---------------------------------------------------------------------------- */
-
-/* After an error of its context, and at the end of it, work is no longer done. */
-static bool dropped(CUstream stream) {
-  return stream->abandoned || stream->object.context->sticky || exiting;
-}
-
-/* A stream memory operation on memory that has been freed since it was queued. */
-static bool memory_gone(const sc_work *work, CUstream stream) {
-  sc_allocation *at = sc_find(work->to);
-  if (at && !at->freed) return false;
-  char name[80] = "";
-  sc_report report = {.kind = "freed", .space = "global", .size = work->element};
-  if (at) report.array = sc_allocation_name(at, name, sizeof name);
-  snprintf(report.text, sizeof report.text,
-           "a stream memory operation uses %#llx%s%s, which has been freed since it was queued",
-           (unsigned long long)work->to, at ? " of " : "", name);
-  sc_report_add(&report);
-  sc_set_sticky(stream->object.context, CUDA_ERROR_ILLEGAL_ADDRESS);
-  return true;
-}
-
-static uint64_t load(const sc_work *work) {
-  return work->element == 8 ? __atomic_load_n((uint64_t *)work->to, __ATOMIC_SEQ_CST)
-                            : __atomic_load_n((uint32_t *)work->to, __ATOMIC_SEQ_CST);
-}
-
-/* Driver API, CUstreamWaitValue_flags. GEQ compares cyclically: "(int32_t)(*addr - value) >= 0". */
-static bool value_reached(const sc_work *work) {
-  uint64_t have = load(work), want = work->value;
-  switch (work->flags & 3) {
-  case CU_STREAM_WAIT_VALUE_GEQ:
-    return work->element == 8 ? (int64_t)(have - want) >= 0
-                              : (int32_t)((uint32_t)have - (uint32_t)want) >= 0;
-  case CU_STREAM_WAIT_VALUE_EQ: return have == want;
-  case CU_STREAM_WAIT_VALUE_AND: return (have & want) != 0;
-  default: /* CU_STREAM_WAIT_VALUE_NOR, in as many bits as the value has */
-    return work->element == 8 ? ~(have | want) != 0 : (uint32_t) ~(have | want) != 0;
-  }
-}
-
-/* The host may write the value without telling anybody, so it is looked at now and then, more
- * rarely the longer it takes. */
-static void wait_for_value(const sc_work *work, CUstream stream) {
-  double pause = 20e-6;
-  sc_lock();
-  while (!dropped(stream) && !memory_gone(work, stream) && !value_reached(work)) {
-    sc_wait_at_most(pause);
-    if (pause < 1e-3) pause *= 1.25;
-  }
-  sc_unlock();
-}
-
-static void write_value(const sc_work *work, CUstream stream) {
-  sc_lock();
-  sc_allocation *at = memory_gone(work, stream) ? NULL : sc_find(work->to);
-  if (at && work->element == 8)
-    __atomic_store_n((uint64_t *)work->to, work->value, __ATOMIC_SEQ_CST);
-  else if (at)
-    __atomic_store_n((uint32_t *)work->to, (uint32_t)work->value, __ATOMIC_SEQ_CST);
-  sc_unlock();
-  if (at) sc_shadow_written(at, work->to - at->at, work->element);
-}
-
-/* Records count even when work is dropped: who waits for an event must not wait for ever. */
-static void record(const sc_work *work) {
-  sc_lock();
-  work->event->at = sc_now();
-  uint64_t ticket = work->ticket ? work->ticket : work->event->done + 1; /* a node has none */
-  if (work->event->done < ticket) work->event->done = ticket;
-  sc_changed();
-  sc_unlock();
-}
-
-/* Driver API, cuLaunchHostFunc: "the function will not be called in the event of an error in the
- * CUDA context"; cuStreamAddCallback: callbacks "receive an appropriate CUresult" then. */
-static void call_host(const sc_work *work, CUstream stream) {
-  in_callback = true;
-  if (work->kind == SC_WORK_CALL)
-    work->call(work->data);
-  else
-    work->callback((CUstream)work->from, stream->object.context->sticky, work->data);
-  in_callback = false;
-}
-
-void sc_run(sc_work *work, CUstream stream) {
-  bool drop = dropped(stream);
-  if (work->kind == SC_WORK_RECORD) {
-    record(work);
-  } else if (work->kind == SC_WORK_CALLBACK) {
-    if (!stream->abandoned) call_host(work, stream);
-  } else if (work->kind == SC_WORK_GRAPH) {
-    sc_run_graph(work->plan, stream);  /* for its records, even when work is dropped */
-  } else if (!drop) {
-    switch (work->kind) {
-    case SC_WORK_KERNEL: sc_run_launch(work->launch, stream); break;
-    case SC_WORK_COPY: sc_run_copy(work); break;
-    case SC_WORK_FILL: sc_run_fill(work); break;
-    case SC_WORK_FREE: sc_run_free(work); break;
-    case SC_WORK_WAIT_VALUE: wait_for_value(work, stream); break;
-    case SC_WORK_WRITE_VALUE: write_value(work, stream); break;
-    case SC_WORK_CALL: call_host(work, stream); break;
-    default: break; /* waits for events are among `waits` */
-    }
-  }
-}
-
-void sc_work_free(sc_work *work) {
-  if (work->launch) sc_launch_free(work->launch);
-  if (work->plan) sc_plan_leave(work->plan);
-  free(work->staged);
-  free(work->waits);
-  free(work);
-}
 
 /* ---- the thread of a stream ------------------------------------------------------------------ */
 
@@ -259,13 +23,13 @@ static void delay(CUstream stream) {
   if (!command) return;
   double until = sc_now() + (double)command->value * 1e-6, left;
   sc_lock();
-  while ((left = until - sc_now()) > 0 && !dropped(stream)) sc_wait_at_most(left);
+  while ((left = until - sc_now()) > 0 && !sc_is_dropped(stream)) sc_wait_at_most(left);
   sc_unlock();
 }
 
 static void wait_for_streams(const sc_work *work, CUstream stream) {
   for (int i = 0; i < work->wait_count; i++)
-    while (work->waits[i].stream->done < work->waits[i].upto && !dropped(stream)) sc_wait();
+    while (work->waits[i].stream->done < work->waits[i].upto && !sc_is_dropped(stream)) sc_wait();
 }
 
 static void *run_stream(void *argument) {
@@ -274,7 +38,7 @@ static void *run_stream(void *argument) {
   for (;;) {
     while (!stream->head && !stream->stop) sc_wait_for(&stream->given);
     sc_work *work = stream->head;
-    if (!work || exiting) break;
+    if (!work || sc_is_exiting()) break;
     wait_for_streams(work, stream);
     sc_unlock();
     delay(stream);
@@ -311,9 +75,6 @@ static CUresult start(CUstream stream) {
   return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* At exit no further work begins; what runs is cut off. */
-__attribute__((destructor)) static void end(void) { exiting = true; }
-
 /* ---- queueing -------------------------------------------------------------------------------- */
 
 static void wait_for(sc_work *work, CUstream other, uint64_t upto) {
@@ -325,10 +86,11 @@ static void wait_for(sc_work *work, CUstream other, uint64_t upto) {
 /* What the order of streams asks for (Guide, "Stream synchronization behavior"). */
 static void wait_for_default_streams(sc_work *work, CUstream stream) {
   CUcontext context = stream->object.context;
-  if (is_legacy(stream)) {
-    for (int i = 0; i < stream_count; i++)
-      if (streams[i] != stream && streams[i]->object.context == context && is_blocking(streams[i]))
-        wait_for(work, streams[i], streams[i]->queued);
+  CUstream *all = sc_streams.items;
+  if (sc_is_legacy(stream)) {
+    for (int i = 0; i < sc_streams.count; i++)
+      if (all[i] != stream && all[i]->object.context == context && is_blocking(all[i]))
+        wait_for(work, all[i], all[i]->queued);
   } else if (is_blocking(stream) && context->legacy) {
     wait_for(work, context->legacy, context->legacy->queued);
   }
@@ -354,7 +116,7 @@ static CUresult why_not(CUstream stream) {
   if (stream->object.context->sticky) return stream->object.context->sticky;
   if (stream->abandoned) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (stream->capture == SC_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  CUresult error = is_legacy(stream) ? sc_refuse_implicit(stream) : CUDA_SUCCESS;
+  CUresult error = sc_is_legacy(stream) ? sc_refuse_implicit(stream) : CUDA_SUCCESS;
   return error || stream->started || stream->capture ? error : start(stream);
 }
 
@@ -396,10 +158,12 @@ CUresult sc_drain(CUstream stream) {
 CUresult sc_drain_context(CUcontext context) {
   sc_lock();
   int count = 0;
-  struct sc_wait_for *all = malloc((size_t)(stream_count + 1) * sizeof *all);
-  for (int i = 0; i < stream_count; i++)
-    if (streams[i]->object.context == context)
-      all[count++] = (struct sc_wait_for){.stream = streams[i], .upto = streams[i]->queued};
+  struct sc_wait_for *all = malloc((size_t)(sc_streams.count + 1) * sizeof *all);
+  for (int i = 0; i < sc_streams.count; i++) {
+    CUstream stream = sc_streams.items[i];
+    if (stream->object.context == context)
+      all[count++] = (struct sc_wait_for){.stream = stream, .upto = stream->queued};
+  }
   for (int i = 0; i < count; i++) wait_until(all[i].stream, all[i].upto);
   free(all);
   CUresult error = context->sticky;
@@ -409,20 +173,19 @@ CUresult sc_drain_context(CUcontext context) {
 
 void sc_context_work_end(CUcontext context) {
   int count = 0;
-  CUstream *ending = malloc((size_t)(stream_count + 1) * sizeof *ending);
-  for (int i = 0; i < stream_count; i++)
-    if (streams[i]->object.context == context) ending[count++] = streams[i];
+  CUstream *ending = malloc((size_t)(sc_streams.count + 1) * sizeof *ending);
+  for (int i = 0; i < sc_streams.count; i++)
+    if (sc_streams.items[i]->object.context == context) ending[count++] = sc_streams.items[i];
   for (int i = 0; i < count; i++) {
     ending[i]->abandoned = true;
-    stop(ending[i]);
+    sc_stream_stop(ending[i]);
     sc_drop_capture(ending[i]);
   }
   sc_changed();
   for (int i = 0; i < count; i++)
-    while (ending[i]->head && !exiting) sc_wait();
+    while (ending[i]->head && !sc_is_exiting()) sc_wait();
   free(ending);
   context->legacy = NULL;
-  sc_context_modules_end(context);
 }
 
 /* ---- creating and destroying (Driver API, Stream Management) --------------------------------- */
@@ -438,15 +201,10 @@ static CUresult create(CUstream *made, unsigned flags, int priority) {
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
   if (!made || flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   sc_lock();
-  CUstream stream = sc_object_new(SC_STREAM, sizeof *stream, context);
-  stream->flags = flags;
   /* cuStreamCreateWithPriority: "it will automatically be clamped". It has no effect here, which
    * is allowed: "a hint". */
-  stream->priority = clamp_priority(priority);
-  stream->number = ++created;
-  remember(stream);
+  *made = sc_stream_new(context, flags, clamp_priority(priority));
   sc_unlock();
-  *made = stream;
   return CUDA_SUCCESS;
 }
 
@@ -465,12 +223,12 @@ API CUresult cuStreamCreateWithPriority(CUstream *made, unsigned flags, int prio
 API CUresult cuStreamDestroy(CUstream handle) {
   CUresult sticky = sc_enter(__func__);
   if (sticky == CUDA_ERROR_NOT_INITIALIZED || sticky == CUDA_ERROR_NOT_PERMITTED) return sticky;
-  if (is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  if (sc_is_default_stream(handle)) return CUDA_ERROR_INVALID_HANDLE;
   sc_lock();
   CUresult error = sc_object_end(handle, SC_STREAM, __func__);
   if (!error) {
     sc_drop_capture(handle);
-    stop(handle);
+    sc_stream_stop(handle);
   }
   sc_unlock();
   return error ? error : sticky;
@@ -488,7 +246,7 @@ static CUresult refuse_captured(CUstream stream) {
     error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   } else if (stream->capture == SC_INVALIDATED) {
     error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  } else if (is_legacy(stream)) {
+  } else if (sc_is_legacy(stream)) {
     error = sc_refuse_implicit(stream);
   }
   sc_unlock();
@@ -502,7 +260,7 @@ API CUresult cuStreamSynchronize(CUstream handle) {
   if (!error) error = refuse_captured(stream);
   /* An action in the legacy stream waits for all blocking streams (Guide, "Stream synchronization
    * behavior"); without work of its own it would not. */
-  if (!error && is_legacy(stream)) error = sc_queue(stream, &(sc_work){.kind = SC_WORK_NOTHING});
+  if (!error && sc_is_legacy(stream)) error = sc_queue(stream, &(sc_work){.kind = SC_WORK_NOTHING});
   return error ? error : sc_drain(stream);
 }
 
@@ -514,10 +272,11 @@ API CUresult cuStreamQuery(CUstream handle) {
   if (error) return error;
   sc_lock();
   bool ready = stream->done == stream->queued;
-  if (is_legacy(stream))
-    for (int i = 0; i < stream_count; i++)
-      if (streams[i]->object.context == stream->object.context && is_blocking(streams[i]))
-        ready = ready && streams[i]->done == streams[i]->queued;
+  for (int i = 0; sc_is_legacy(stream) && i < sc_streams.count; i++) {
+    CUstream each = sc_streams.items[i];
+    if (each->object.context == stream->object.context && is_blocking(each))
+      ready = ready && each->done == each->queued;
+  }
   sc_unlock();
   if (stream->object.context->sticky) return stream->object.context->sticky;
   return ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;

@@ -1,5 +1,7 @@
 /* User objects: what graphs keep alive for a program (Guide, "CUDA User Objects"). */
+#include "contexts.h"
 #include "graphs.h"
+#include "lock.h"
 
 struct CUuserObject_st {
   uint64_t references; /* of the program and of graphs */

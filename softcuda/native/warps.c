@@ -5,7 +5,8 @@
  * [it] with the same qualifiers and same membermask value". So lanes meet by operation and mask,
  * not by the place in the program, and lanes that have ended are not waited for.
  */
-#include "blocks.h"
+#include "sanitizer.h"
+#include "waiting.h"
 
 static uint32_t lane_of(const sc_fiber *fiber) { return fiber->thread.linear % SC_WARP; }
 static uint32_t bit_of(const sc_fiber *fiber) { return 1u << lane_of(fiber); }
@@ -212,8 +213,7 @@ void sc_begin_wait(sc_fiber *fiber, enum sc_status status, uint32_t site) {
 }
 
 void sc_sleep(sc_fiber *fiber) {
-  sc_warp *warp = warp_of(fiber);
-  if (!warp->runnable) answer_active(fiber->block, warp);
+  sc_warp_goes_on(fiber);
   sc_fiber_suspend(fiber);
 }
 
@@ -222,14 +222,17 @@ void sc_wake(sc_fiber *fiber) {
   warp_of(fiber)->runnable++;
 }
 
-void sc_left(sc_fiber *fiber) {
+void sc_warp_left(sc_fiber *fiber) {
   sc_block *block = fiber->block;
   sc_warp *warp = warp_of(fiber);
   warp->alive &= ~bit_of(fiber);
   warp->runnable--;
   for (int i = warp->group_count - 1; i >= 0; i--) finish_if_met(block, warp, &warp->groups[i]);
-  sc_barriers_left(block);
-  if (!warp->runnable) answer_active(block, warp);
+}
+
+void sc_warp_goes_on(sc_fiber *fiber) {
+  sc_warp *warp = warp_of(fiber);
+  if (!warp->runnable) answer_active(fiber->block, warp);
 }
 
 static const char *place_of(const sc_fiber *fiber) {

@@ -67,7 +67,7 @@ kernels:
 CASES = """
 import json, sys
 from gpubench.measure.direct import bench, jobs, measure
-from gpubench.measure.verifying import Manner, verified
+from gpubench.measure.verify_cases import Manner, verified
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 

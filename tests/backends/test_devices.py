@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -261,8 +262,16 @@ def test_a_driver_that_is_loaded_already_names_the_engines_way(
     )
 
 
-def test_the_package_is_found_by_its_former_name() -> None:
+def test_the_package_is_found_by_its_former_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert importlib.import_module("gpubench.softcuda") is softcuda
+    monkeypatch.delitem(sys.modules, "gpubench.softcuda")
+    monkeypatch.setattr(sys, "argv", ["gpubench.softcuda", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("gpubench.softcuda", run_name="__main__")
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("usage: python -m softcuda ")
 
 
 def describe_first_gpu() -> list[Any]:

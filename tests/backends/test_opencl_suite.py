@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.measure.preparation import Preparation, WrongResult
+from gpubench.measure.case_run import CaseRun
+from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.recorder import Recorder
 from gpubench.names import TIMES
 from gpubench.plan.case import Case
@@ -24,7 +25,7 @@ class Measured:
 
     def __init__(self, folder: Path, implementation: str, time: str = "kernel") -> None:
         self.path = folder / "record.jsonl"
-        self.preparation = Preparation(case_of(implementation), time, Recorder(self.path))
+        self.run = CaseRun(case_of(implementation), time, Recorder(self.path))
 
     @property
     def last(self) -> CaseRecord:
@@ -42,10 +43,10 @@ def case_of(implementation: str) -> Case:
 def test_every_labelled_time_of_a_suite_is_taken(tmp_path: Path, time: str) -> None:
     measured = Measured(tmp_path, "opencl", time)
     try:
-        sampling = measured.preparation.prepare()
+        sampling = measured.run.prepare()
         assert sampling.sample() > 0
     finally:
-        measured.preparation.close()
+        measured.run.close()
     assert (measured.last.status, measured.last.max_abs_error) == ("ok", 0.0)
     assert measured.last.conditions["opencl_device"]
 
@@ -53,5 +54,5 @@ def test_every_labelled_time_of_a_suite_is_taken(tmp_path: Path, time: str) -> N
 def test_a_wrong_kernel_gets_no_time(tmp_path: Path) -> None:
     measured = Measured(tmp_path, "opencl_wrong")
     with pytest.raises(WrongResult):
-        measured.preparation.prepare()
+        measured.run.prepare()
     assert measured.last.status == "wrong"

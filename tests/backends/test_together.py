@@ -17,10 +17,11 @@ from gpubench.backends.protocol import DeviceLostError, LayoutError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.backends.together import lengths_of
 from gpubench.errors import KernelError, SuiteError
+from gpubench.measure.bound_case import BoundCase, opened
+from gpubench.measure.case_run import CaseRun
 from gpubench.measure.conditions import why_not
-from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import Preparation, WrongResult, devices_of
+from gpubench.measure.outcomes import WrongResult, devices_of
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
@@ -78,7 +79,7 @@ def scale_by(folder: Path, *parts: str, n: int = 1000, backend: str = "scripted"
 
 
 @contextmanager
-def verified(case: Case) -> Iterator[Execution]:
+def verified(case: Case) -> Iterator[BoundCase]:
     """A case whose outputs are right, still open."""
     inputs = draw_inputs(case)
     expected = expected_outputs(case, inputs)
@@ -242,8 +243,8 @@ def test_sessions_of_all_parts_are_closed_on_their_threads(
     assert closed == ["slow_0", "quick_0"]
 
 
-def recording(folder: Path, case: Case, time: str = "kernel") -> Preparation:
-    return Preparation(case, time, Recorder(folder / "record.jsonl"))
+def recording(folder: Path, case: Case, time: str = "kernel") -> CaseRun:
+    return CaseRun(case, time, Recorder(folder / "record.jsonl"))
 
 
 @pytest.mark.parametrize("time", ["kernel", "end_to_end"])
@@ -252,19 +253,19 @@ def test_it_is_timed_and_the_record_has_the_portions(tmp_path: Path, time: str) 
         SCALE + '  same: {function: "divided_kernels:scale"}\n'
         "  together: {split: n, parts: [numpy, same]}\n"
     )
-    preparation = recording(tmp_path, case_of(tmp_path, text), time)
+    run = recording(tmp_path, case_of(tmp_path, text), time)
     try:
-        measurement = preparation.prepare()
-        assert measurement.runs >= 1
-        assert preparation.record.status == "ok"
-        portions = str(preparation.record.conditions["parts"])
+        sampler = run.prepare()
+        assert sampler.runs >= 1
+        assert run.record.status == "ok"
+        portions = str(run.record.conditions["parts"])
         assert [one.partition(" ")[2] for one in portions.split(", ")] == [
             "numpy on cpu", "same on cpu",
         ]  # fmt: skip
-        measurement.restored_sample()  # a look is at what a sample has left
-        preparation.look(measurement)
+        sampler.restored_sample()  # a look is at what a sample has left
+        run.verify_at_last()
     finally:
-        preparation.close()
+        run.close()
 
 
 def test_one_wrong_part_makes_the_whole_wrong(tmp_path: Path) -> None:
@@ -272,11 +273,11 @@ def test_one_wrong_part_makes_the_whole_wrong(tmp_path: Path) -> None:
         SCALE + '  other: {function: "divided_kernels:scale_wrongly_at_the_end"}\n'
         "  together: {split: n, parts: [numpy, other]}\n"
     )
-    preparation = recording(tmp_path, case_of(tmp_path, text))
+    run = recording(tmp_path, case_of(tmp_path, text))
     with pytest.raises(WrongResult):
-        preparation.prepare()
-    assert preparation.record.status == "wrong"
-    reason = str(preparation.record.reason)
+        run.prepare()
+    assert run.record.status == "wrong"
+    reason = str(run.record.reason)
     assert reason.startswith("differs from the baseline 'numpy': out: 1 of 1000 elements")
     assert "at [999]: 0.0 instead of" in reason
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from gpubench.cli import main
 from gpubench.measure.direct import Job, Measured
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.measure.two_commits import CommitSide
 from gpubench.record import RunRecord
 

@@ -132,13 +132,13 @@ def test_a_kernel_that_is_not_there_is_named_with_those_that_are():
 
 
 def test_a_case_that_ctrl_c_interrupts_is_counted_as_that_and_never_as_right(monkeypatch):
-    from gpubench.measure import verifying
+    from gpubench.measure import verify_cases
 
     def first_only(cases, *_):
-        yield 0, verifying.Verified("right")
+        yield 0, verify_cases.Verified("right")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verifying, "verified", first_only)
+    monkeypatch.setattr(verify_cases, "verified", first_only)
     shown = lines("scale::double", code=130)
     assert shown[-1] == "2 cases: 1 right and 1 interrupted; preset smoke"
     content = json.loads(run("scale::double", "--json", code=130).stdout)

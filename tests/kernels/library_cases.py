@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.verification import verify
 from gpubench.plan.case import Case

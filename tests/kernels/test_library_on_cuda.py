@@ -16,7 +16,7 @@ from library_cases import checked_cases, fault, in_pairs, name, small_plan, with
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import Launch
 from gpubench.backends.software import requested
-from gpubench.measure.verifying import Manner, Verified, orders, verified
+from gpubench.measure.verify_cases import Manner, Verified, orders, verified
 from gpubench.plan.case import Case
 
 pytestmark = pytest.mark.gpu

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.measure.preparation import Preparation
+from gpubench.measure.case_run import CaseRun
 from gpubench.measure.recorder import Recorder
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan, build_plan
@@ -50,12 +50,12 @@ class Recording:
 
     def __init__(self, folder: Path, case: Case, time: str = "kernel") -> None:
         self.path = folder / "record.jsonl"
-        self.preparation = Preparation(case, time, Recorder(self.path))
+        self.run = CaseRun(case, time, Recorder(self.path))
 
     def refusal(self, error: type[Exception]) -> CaseRecord:
         """Prepare, expect to be refused, and return what is on record."""
         with pytest.raises(error):
-            self.preparation.prepare()
+            self.run.prepare()
         return self.last
 
     @property

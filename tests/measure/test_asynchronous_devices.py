@@ -1,5 +1,7 @@
 """Work that a device does later is waited for, and what fails meanwhile is put on record."""
 
+from unittest.mock import Mock
+
 import pytest
 from builders import Recording, plan_of
 
@@ -7,8 +9,8 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
-from gpubench.measure.preparation import WrongResult
-from gpubench.measure.sampling import Measurement
+from gpubench.measure.case_run import State
+from gpubench.measure.outcomes import WrongResult
 from gpubench.plan.expansion import cases_of
 
 KERNEL = """
@@ -19,7 +21,7 @@ arrays:
 call: [a, out]
 devices: [cpu, 'scripted:0']
 measure: [kernel, launch]
-sampling: {warmup_time: 0}
+sampling: {warmup_time: 0, repeat: 500}
 implementations:
   numpy: {function: misbehaving_kernels:scale}
   candidate: {function: misbehaving_kernels:FUNCTION, backend: scripted}
@@ -36,13 +38,13 @@ def group_of(folder, function):
 
 
 def launches(folder, function):
-    """A preparation of the one time that does not wait for the device."""
+    """The run of the one time that does not wait for the device."""
     case = next(cases_of(group_of(folder, function)))
     return Recording(folder, case, "launch")
 
 
 def test_outputs_are_read_when_the_device_is_done(tmp_path):
-    launches(tmp_path, "scale_asynchronously").preparation.prepare()
+    launches(tmp_path, "scale_asynchronously").run.prepare()
 
 
 def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
@@ -53,29 +55,30 @@ def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
 
 def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
     recording = launches(tmp_path, "crash_while_timed")
-    sampling = recording.preparation.prepare()
-    for _ in range(500):
-        sampling.sample()
+    recording.run.advance(State.SAMPLED)
     assert recording.last.status == "ok"
+    for _ in range(500):
+        recording.run.bound.call()
     with pytest.raises(DeviceLostError):
-        recording.preparation.synchronize()
+        recording.run.advance(State.SETTLED)
     assert (recording.last.status, recording.last.reason) == (
         "failed",
         "the work crashed on cpu, as its script says",
     )
 
 
-@pytest.mark.parametrize("hook", ["teardown", "setup"])
-def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
+def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch):
     # A sample that is taken again would wait for the device, however busy the machine is.
-    monkeypatch.setattr(Measurement, "begin_watch", lambda *_: None)
+    monkeypatch.setattr("gpubench.measure.observers.disturbance.watch_samples", lambda *_: Mock())
     recording = launches(tmp_path, "crash_while_timed")
     monkeypatch.setattr(AsvSettings, "record", recording.path)
     timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
-    identity = recording.preparation.case.identity
+    identity = recording.run.case.identity
     timed.setup(identity)
-    for _ in range(500):
-        timed.run(identity)
     with pytest.raises(DeviceLostError):
-        getattr(timed, hook)(identity)
+        for _ in range(timed.repeat):
+            timed.run(identity)
+            timed.teardown(identity)
+            timed.setup(identity)
     assert recording.last.status == "failed"
+    timed.teardown(identity)  # as asv does after a failure

@@ -7,16 +7,16 @@ from builders import SCALE, Recording, case_of, scale_with
 from gpubench.errors import KernelError
 from gpubench.measure.check import compare
 from gpubench.measure.inputs import draw_inputs, poisoned
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import cast_dtype
 from gpubench.suite.model import Check
 
 
 def test_a_right_implementation_is_ready_and_its_error_is_on_record(tmp_path):
     recording = Recording(tmp_path, scale_with(tmp_path, "scale_in_two_steps"))
-    assert recording.preparation.prepare().runs >= 1
+    assert recording.run.prepare().runs >= 1
     assert (recording.last.status, recording.last.max_abs_error) == ("ok", 0.0)
     assert recording.last.baseline_benchmark == "suites.sample__numpy.time_kernel"
     assert recording.last.baseline_case == "n=64"
@@ -88,7 +88,7 @@ def test_what_a_function_returns_is_checked_like_an_output(tmp_path):
     check: {rtol: 1.0e-9, atol: 1.0e-9}
     """
     right = Recording(tmp_path, case_of(tmp_path, kernel, "compiled"))
-    right.preparation.prepare()
+    right.run.prepare()
     assert right.last.status == "ok"
     shape = Recording(tmp_path, case_of(tmp_path, kernel, "transposed")).refusal(WrongResult)
     assert "sum: shape (1,), the baseline gives ()" in shape.reason
@@ -106,7 +106,7 @@ def test_several_returned_values_are_named_in_order(tmp_path):
       numpy: {function: measured_kernels:smallest_and_largest}
       short: {function: measured_kernels:one_result_too_few}
     """
-    Recording(tmp_path, case_of(tmp_path, kernel, "numpy")).preparation.prepare()
+    Recording(tmp_path, case_of(tmp_path, kernel, "numpy")).run.prepare()
     record = Recording(tmp_path, case_of(tmp_path, kernel, "short")).refusal(KernelError)
     assert record.reason == "short returned float64; the suite declares `returns: [low, high]`"
 
@@ -114,7 +114,7 @@ def test_several_returned_values_are_named_in_order(tmp_path):
 def test_a_checker_of_ones_own_replaces_the_tolerance(tmp_path):
     check = "check: {function: measured_kernels:same_sign}\n"
     case = scale_with(tmp_path, "write_slightly_off", check)
-    Recording(tmp_path, case).preparation.prepare()
+    Recording(tmp_path, case).run.prepare()
     record = Recording(tmp_path, scale_with(tmp_path, "write_nan", check)).refusal(WrongResult)
     assert "NaN or infinite on one side only" in record.reason
 
@@ -232,11 +232,11 @@ implementations:
 def test_an_implementation_that_is_given_float32_is_held_against_a_float64_baseline(tmp_path):
     case = case_of(tmp_path, CAST, "single")
     recording = Recording(tmp_path, case)
-    measurement = recording.preparation.prepare()
-    recording.preparation.look(measurement)
+    recording.run.prepare()
+    recording.run.verify_at_last()
     assert (recording.last.status, recording.last.bytes) == ("ok", 400)
     assert 1e-9 < recording.last.max_rel_error < 1e-6
-    recording.preparation.close()
+    recording.run.close()
     verified = Verifier(Manner())((0, case_of(tmp_path, CAST, "wrong")))
     assert verified.status == "wrong"
     assert "rtol: the default of float32" in verified.reason

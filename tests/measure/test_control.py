@@ -4,7 +4,7 @@ import pytest
 from timed import scripted_cases
 
 from gpubench.measure.direct import Measured, take_turn, twins
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 
 
 def compared(cases, comparisons, take=take_turn):

@@ -9,7 +9,7 @@ from builders import Recording, case_of, plan_of
 from gpubench.errors import KernelError
 from gpubench.measure import cold_start
 from gpubench.measure.cold_start import ColdStartSampler
-from gpubench.measure.preparation import Skipped
+from gpubench.measure.outcomes import Skipped
 
 KERNEL = """
 sizes: {n: [1000]}
@@ -54,7 +54,7 @@ def test_a_case_and_its_baseline_each_run_on_their_own_threads(tmp_path):
     before = threaded_kernels.blas_threads()
     text = kernel("double_by_numba", numpy="[1]", candidate="[1]")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    sampling = recording.preparation.prepare()
+    sampling = recording.run.prepare()
     sampling.sample()
     assert set(threaded_kernels.seen) == {("blas", 1), ("numba", 1)}
     assert threaded_kernels.seen[0] == ("blas", 1)
@@ -68,7 +68,7 @@ def test_the_baseline_does_not_get_the_threads_of_a_case(tmp_path):
     before = threaded_kernels.blas_threads()
     text = kernel("double", candidate="[1]").replace("backend: numba", "backend: numpy")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     baseline, *candidate = threaded_kernels.seen
     assert baseline == ("blas", before)
     assert set(candidate) == {("blas", 1)}

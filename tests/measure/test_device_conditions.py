@@ -10,7 +10,8 @@ import pytest
 from builders import Recording, scale_with
 
 from gpubench.backends.protocol import DeviceMemoryError
-from gpubench.measure.conditions import bandwidth, fits_in_cache
+from gpubench.measure.observers.bandwidth import bandwidth
+from gpubench.measure.observers.cache import fits_in_cache
 from gpubench.measure.recorder import Recorder
 from gpubench.names import Value
 from gpubench.record import CaseRecord, RunRecord
@@ -100,19 +101,25 @@ def test_arrays_that_fit_in_l2_are_told() -> None:
 
 
 class Sampled:
-    """What a sampling says after a sample."""
+    """A sampler as it is after a sample."""
 
     def __init__(self, *warnings: str, method: str | None = "host loop") -> None:
         self.warnings, self.method = warnings, method
 
 
+def note(recording: Recording, sampler: Any) -> None:
+    """Let the run put on record what its sampler says after a sample."""
+    recording.run._sampler = sampler
+    recording.run._note()
+
+
 def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) -> None:
     recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     first = recording.last
     for sampled in (Sampled(), Sampled("throttled: 9 MHz"), Sampled("throttled: 8 MHz")):
         later: Any = sampled
-        recording.preparation.note(later)
+        note(recording, later)
     added = [line for line in recording.lines if line not in (first,)][-1]
     assert isinstance(added, CaseRecord)
     assert added.warnings == (*first.warnings, "throttled: 9 MHz")
@@ -122,7 +129,7 @@ def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) ->
 
 def test_another_way_of_sampling_is_put_on_record(tmp_path: Path) -> None:
     recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     later: Any = Sampled(method="plain events")
-    recording.preparation.note(later)
+    note(recording, later)
     assert recording.last.method == "plain events"

@@ -7,10 +7,10 @@ import pytest
 import timed_kernels
 from timed import scripted_cases
 
-from gpubench.measure import inputs, preparation
+from gpubench.measure import case_run, inputs
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.direct import Job, Measured, bench, jobs, measure, take_turn, turns_of
-from gpubench.measure.execution import Execution
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.measure.worker import Worker
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
@@ -56,10 +56,10 @@ def test_a_job_is_sampled_as_its_suite_says_or_as_often_as_somebody_asks(tmp_pat
 
 def test_a_case_is_prepared_once_for_each_turn_and_moved_for_each_round(tmp_path, monkeypatch):
     drawn, moved = [], []
-    draw, move = inputs.draw_inputs, Execution.move
-    monkeypatch.setattr(preparation, "draw_inputs", lambda case: drawn.append(1) or draw(case))
+    draw, move = inputs.draw_inputs, BoundCase.move
+    monkeypatch.setattr(case_run, "draw_inputs", lambda case: drawn.append(1) or draw(case))
     monkeypatch.setattr(
-        Execution, "move", lambda *how, **more: moved.append(1) or move(*how, **more)
+        BoundCase, "move", lambda *how, **more: moved.append(1) or move(*how, **more)
     )
     (base,) = scripted_cases(tmp_path, sampling="rounds: 2, repeat: 3")
     found = measured([base])["base"]
@@ -218,7 +218,7 @@ def test_after_a_case_without_success_there_is_another_process(tmp_path, monkeyp
 
 
 def test_a_process_that_does_not_start_fails_the_case(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpubench.measure.worker.START_UP", 0.05)
+    monkeypatch.setattr("gpubench.measure.worker.MAX_PROCESS_START_SECONDS", 0.05)
     monkeypatch.setattr("gpubench.measure.worker._serve", timed_kernels.sleep_long)
     (base,) = scripted_cases(tmp_path)
     with bench() as take:

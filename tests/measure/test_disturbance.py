@@ -10,13 +10,13 @@ from gpubench.measure.disturbance import (
     CoreUse,
     Counters,
     Thread,
-    Watch,
     busy_since,
     core_use,
     counters,
     others,
 )
-from gpubench.measure.sampling import Measurement, SamplePlan, take_samples
+from gpubench.measure.retaking import Watch, watch_samples
+from gpubench.measure.sampling import CaseSampler, SamplePlan
 
 LONG = 1e3
 """Seconds in which disturbed samples may be taken again."""
@@ -185,21 +185,22 @@ class Loop:
 def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
     neighbours = Neighbours(0.005, 0.0, 0.0)
     monkeypatch.setattr(
-        "gpubench.measure.sampling.Watch",
+        "gpubench.measure.retaking.Watch",
         lambda again, seconds, **_: neighbours.watch(again, seconds),
     )
     sampler = Loop(8.0, 1.0)
-    measured = Measurement(lambda again: sampler, lambda: None)
+    measured = CaseSampler(lambda again: sampler, lambda: None)
     measured.sample_seconds = 0.01
-    rounds = take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
-    assert rounds == [(1.0,), (1.0,)]
+    watch = watch_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    assert [measured.restored_sample() for _ in range(2)] == [1.0, 1.0]
     assert measured.elapsed() == 2.0
-    assert measured.disturbance.again == 1
+    assert watch.disturbance().again == 1
 
 
 def test_what_a_device_times_is_not_watched(monkeypatch):
     sampler = Loop(1.0)
     sampler.method = "graph replay"
-    measured = Measurement(lambda again: sampler, lambda: None)
-    take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
-    assert measured.disturbance is None
+    measured = CaseSampler(lambda again: sampler, lambda: None)
+    watch = watch_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    measured.restored_sample()
+    assert watch.disturbance() is None

@@ -14,7 +14,7 @@ import pytest
 from gpubench.analysis.sequential import doubt_of, verdict_in_turn
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import Turns, jobs_in_turn, measure_in_turn
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 

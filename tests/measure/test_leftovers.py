@@ -6,7 +6,7 @@ from builders import Recording, case_of
 
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.times import DISSENT, PAIRS, leftover_ratio
-from gpubench.results.ratio import ERROR, paired_speedup
+from gpubench.results.ratio import VERDICT_ERROR, paired_speedup
 
 IN_PLACE = """
 sizes: {n: [64]}
@@ -112,7 +112,7 @@ def test_pairs_are_of_single_runs_too(tmp_path):
 def test_times_whose_runs_share_arrays_in_a_batch_are_asked(tmp_path, monkeypatch, time, asked):
     monkeypatch.setattr("gpubench.measure.times.leftover_ratio", lambda *_: 0.5)
     recording = Recording(tmp_path, candidate(tmp_path, OUT, "steady"), time)
-    measurement = recording.preparation.prepare()
+    measurement = recording.run.prepare()
     assert measurement.method.endswith("fresh inputs for each run") == asked
     assert len(fresh(recording.last)) == asked
 
@@ -178,7 +178,7 @@ def test_so_many_disturbed_pairs_are_borne(odd, ratio):
 def test_the_pairs_that_agree_have_an_interval_apart_from_one():
     ratios = [1.0] * DISSENT + [3.0] * (PAIRS - DISSENT)
     assert paired_speedup(ratios).low > 1
-    assert ERROR == 0.01
+    assert VERDICT_ERROR == 0.01
 
 
 def test_what_writes_nothing_needs_no_proof(tmp_path):

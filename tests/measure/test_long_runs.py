@@ -48,7 +48,7 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "long_kernels", raising=False)
     monkeypatch.setattr("gpubench.measure.sampling.LONG", 0.01)
     # Whatever else runs beside the tests: no sample is taken again.
-    monkeypatch.setattr("gpubench.measure.disturbance.WAITED", math.inf)
+    monkeypatch.setattr("gpubench.measure.retaking.WAITED", math.inf)
     import long_kernels
 
     return long_kernels
@@ -76,8 +76,8 @@ def test_what_works_in_place_may_have_run_several_times_in_the_last_sample(tmp_p
     )
     text = text.replace("long_kernels:double}", "long_kernels:double_in_place}")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    measurement = recording.preparation.prepare()
+    measurement = recording.run.prepare()
     measurement.restored_sample()
     measurement.sample()
-    recording.preparation.look(measurement)
+    recording.run.verify_at_last()
     assert recording.last.status == "ok"

@@ -10,10 +10,11 @@ from test_leftovers import OUT, QUICK, candidate, measured
 
 from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.measure.asv_settings import AsvSettings
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.execution import Execution
-from gpubench.measure.preparation import WrongResult, verify_again
-from gpubench.measure.sampling import looked_at
+from gpubench.measure.outcomes import WrongResult
+from gpubench.measure.sampling import rounds_to_verify
+from gpubench.measure.verification import verify_again
 from gpubench.record import CaseRecord, RoundsRecord
 
 
@@ -49,7 +50,7 @@ def test_what_is_wrong_from_some_call_on_has_no_time(tmp_path, kernel, function,
 
 def test_what_is_wrong_once_among_the_first_runs_has_no_time(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "gpubench.measure.preparation.LOOKING", 60.0
+        "gpubench.measure.case_run.LOOKING", 60.0
     )  # it ends at the first that is wrong
     monkeypatch.setattr(stateful_kernels, "calls", itertools.count(-50))
     found = measured(tmp_path, OUT, "wrong_once")
@@ -109,14 +110,14 @@ def test_an_opponent_that_is_wrong_by_then_ends_the_case(tmp_path):
     ("rounds", "looks"), [(1, {0}), (2, {0, 1}), (5, {0, 2, 4}), (20, {0, 10, 19})]
 )
 def test_a_look_is_taken_at_the_first_round_the_middle_and_the_last(rounds, looks):
-    assert looked_at(rounds) == looks
+    assert rounds_to_verify(rounds) == looks
 
 
 @pytest.mark.parametrize(("small", "looks"), [(10**6, 5), (8, 2)])
 def test_large_outputs_are_compared_only_at_the_end(tmp_path, monkeypatch, small, looks):
-    monkeypatch.setattr("gpubench.measure.preparation.SMALL", small)
+    monkeypatch.setattr("gpubench.measure.case_run.SMALL", small)
     seen = []
-    again = "gpubench.measure.preparation.verify_again"
+    again = "gpubench.measure.case_run.verify_again"
     monkeypatch.setattr(again, lambda *given: seen.append(1) or verify_again(*given))
     assert measured(tmp_path, OUT, "steady").record.status == "ok"
     assert len(seen) == looks
@@ -125,7 +126,7 @@ def test_large_outputs_are_compared_only_at_the_end(tmp_path, monkeypatch, small
 def test_a_look_between_rounds_needs_no_run_of_its_own(tmp_path, monkeypatch):
     counts = []
     for small in (10**6, 8):
-        monkeypatch.setattr("gpubench.measure.preparation.SMALL", small)
+        monkeypatch.setattr("gpubench.measure.case_run.SMALL", small)
         monkeypatch.setattr(stateful_kernels, "calls", itertools.count(-(10**6)))
         assert measured(tmp_path, OUT, "wrong_later").record.status == "ok"
         counts.append(next(stateful_kernels.calls))
@@ -189,7 +190,7 @@ def test_another_process_of_the_same_run_measures_no_more(tmp_path, monkeypatch)
     reason = asv.recording.last.reason
     monkeypatch.setattr(stateful_kernels, "calls", itertools.count(-(10**6)))
     moved = []
-    monkeypatch.setattr(Execution, "move", lambda *_: moved.append(1))
+    monkeypatch.setattr(BoundCase, "move", lambda *_: moved.append(1))
     with pytest.raises(WrongResult):
         asv.samples()
     assert moved == []

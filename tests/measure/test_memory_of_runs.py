@@ -15,8 +15,9 @@ from gpubench.backends import registry
 from gpubench.measure import memory, watcher
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.direct import Job, bench, take_turn
-from gpubench.measure.preparation import Skipped
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.observers import memory as observer
+from gpubench.measure.outcomes import Skipped
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord
 
@@ -70,7 +71,7 @@ def test_the_peak_is_what_a_run_holds_beyond_what_stands_before(
 def test_memory_is_measured_only_where_the_suite_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "peak_bytes", lambda *_: pytest.fail("nobody asked"))
+    monkeypatch.setattr(observer, "peak_bytes", lambda *_: pytest.fail("nobody asked"))
 
     record = record_of(case(tmp_path, "scale", "sampling: {repeat: 1, number: 1}\n"))
 
@@ -87,21 +88,24 @@ def test_where_the_system_does_not_tell_nothing_is_said(
 
 
 @pytest.mark.parametrize(
-    ("backend", "device", "here"),
+    ("backend", "device", "place"),
     [
-        ("numpy", "cpu", True),
-        ("multiprocessing", "processes:2", True),
-        ("dask", "dask:2:1", True),
-        ("dask", "dask:tcp://10.0.0.1:8786", False),
-        ("ray", "ray:2", True),
-        ("ray", "ray:auto", False),
-        ("torch", "cuda:0", False),
+        ("numpy", "cpu", "process"),
+        ("threads", "threads:2", "process"),
+        ("multiprocessing", "processes:2", "host"),
+        ("dask", "threads:2", "process"),
+        ("dask", "dask:2:1", "host"),
+        ("dask", "dask:tcp://10.0.0.1:8786", "elsewhere"),
+        ("ray", "ray:2", "host"),
+        ("ray", "ray:auto", "elsewhere"),
+        ("torch", "cuda:0", "elsewhere"),
     ],
 )
-def test_what_holds_its_memory_elsewhere_is_not_watched(
-    backend: str, device: str, here: bool
+def test_a_backend_says_where_the_memory_of_its_runs_lies(
+    backend: str, device: str, place: str
 ) -> None:
-    assert registry.get(backend).runs_here(device) == here
+    """What is elsewhere is not watched, and what is not in this process has no limit of its own."""
+    assert registry.get(backend).memory_place(device) == place
 
 
 STARTS_ANOTHER = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"

@@ -7,7 +7,7 @@ from builders import SCALE, case_of
 from gpubench.backends import registry
 from gpubench.backends.host import HostSession
 from gpubench.backends.protocol import DeviceMemoryError
-from gpubench.measure.execution import Execution
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
@@ -28,7 +28,7 @@ implementations:
 def execution(tmp_path):
     case = case_of(tmp_path, IN_PLACE, "numpy")
     with registry.get("numpy").open("cpu") as session:
-        yield Execution(session, case, load_target(case), draw_inputs(case))
+        yield BoundCase(session, case, load_target(case), draw_inputs(case))
 
 
 def arrays_of(execution):
@@ -125,7 +125,7 @@ def test_no_round_lies_where_an_earlier_one_has_been(execution):
 
 
 def test_large_arrays_of_earlier_rounds_are_freed(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpubench.measure.execution.SMALL", 0)
+    monkeypatch.setattr("gpubench.measure.bound_case.SMALL", 0)
     freed = []
 
     class Watched(np.ndarray):
@@ -137,7 +137,7 @@ def test_large_arrays_of_earlier_rounds_are_freed(tmp_path, monkeypatch):
             return array.copy().view(Watched)
 
     case = case_of(tmp_path, SCALE, "numpy")
-    execution = Execution(Session("numpy"), case, load_target(case), draw_inputs(case))
+    execution = BoundCase(Session("numpy"), case, load_target(case), draw_inputs(case))
     measurement = LABELLED_TIMES["kernel"](execution)
     first = [array.ctypes.data for array in arrays_of(execution)]
     freed.clear()

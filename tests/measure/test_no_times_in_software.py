@@ -5,8 +5,9 @@ from builders import Recording
 from timed import scripted_cases
 
 from gpubench.backends.scripted import ScriptedBackend, ScriptedSession
+from gpubench.measure.case_run import NO_TIMES
 from gpubench.measure.direct import jobs, measure, take_turn, twins
-from gpubench.measure.preparation import NO_TIMES, Skipped
+from gpubench.measure.outcomes import Skipped
 from gpubench.names import TIMES
 from gpubench.tables import times
 
@@ -58,8 +59,8 @@ def test_paired_mode_takes_no_time_of_a_baseline_in_software(tmp_path, monkeypat
     paired = case(tmp_path, PAIRED, "[cpu]")
     baseline = case(tmp_path, PAIRED, "['scripted:0']").baseline()
     recording = Recording(tmp_path, paired)
-    monkeypatch.setattr("gpubench.measure.preparation.opponent_of", lambda *_: baseline)
-    recording.preparation.prepare()
+    monkeypatch.setattr("gpubench.measure.observers.pairs.opponent_of", lambda *_: baseline)
+    recording.run.prepare()
     assert recording.last.status == "ok"
     assert recording.last.pair_ratios == ()
     assert "not paired: base runs on softcuda, without times" in recording.last.warnings

@@ -7,7 +7,7 @@ from builders import Recording, case_of
 
 from gpubench.backends.scripted import ScriptedBackend
 from gpubench.errors import BackendError
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 
 KERNEL = """
@@ -43,7 +43,7 @@ def test_a_case_is_opened_with_its_options_and_its_baseline_without(tmp_path, se
     case = case_of(tmp_path, KERNEL, "candidate")
     with opened(case, draw_inputs(case)):
         pass
-    Recording(tmp_path, case).preparation.prepare()
+    Recording(tmp_path, case).run.prepare()
     assert seen[:3] == [{"chunks": 16}, {}, {"chunks": 16}]
 
 

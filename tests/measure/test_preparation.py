@@ -12,12 +12,12 @@ from gpubench.backends.numpy import NumpySession
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.errors import GpubenchError
+from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import Skipped
+from gpubench.measure.outcomes import Skipped
 from gpubench.measure.targets import load_target
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.record import RunRecord
 
 CUDA = """
@@ -78,7 +78,7 @@ def test_a_kernel_that_leaves_python_is_put_on_record(tmp_path):
     kernel = SCALE + "  candidate: {function: misbehaving_kernels:leave, backend: numpy}\n"
     recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
     with pytest.raises(SystemExit):
-        recording.preparation.prepare()
+        recording.run.prepare()
     said = "SystemExit: 3 in leave (misbehaving_kernels.py:"
     assert (recording.last.status, recording.last.reason[: len(said)]) == ("failed", said)
 
@@ -89,7 +89,7 @@ def test_a_failure_while_timing_is_put_on_record(tmp_path):
     )
     recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
     with pytest.raises(GpubenchError):
-        recording.preparation.prepare()
+        recording.run.prepare()
     assert recording.last.status == "failed"
     assert recording.last.reason == "the work crashed on cpu, as its script says"
 
@@ -119,7 +119,7 @@ def test_a_lost_device_leaves_its_reason_on_record(tmp_path, device_that_stays_l
     case = case_of(tmp_path, kernel, "candidate")
     recording = Recording(tmp_path, case)
     with pytest.raises(DeviceLostError, match="crashed on cpu"):
-        recording.preparation.prepare()
+        recording.run.prepare()
     assert recording.last.status == "failed"
     assert recording.last.reason == "the work crashed on cpu, as its script says"
     assert take_turn(Job(case)).record.status == "failed"
@@ -127,7 +127,7 @@ def test_a_lost_device_leaves_its_reason_on_record(tmp_path, device_that_stays_l
 
 def test_the_record_begins_with_facts_and_a_start_and_ends_with_the_outcome(tmp_path):
     recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     facts, started, outcome = recording.lines
     assert isinstance(facts, RunRecord)
     assert facts.facts["numpy"] == np.__version__
@@ -140,7 +140,7 @@ def test_the_record_begins_with_facts_and_a_start_and_ends_with_the_outcome(tmp_
 def test_facts_are_written_once_for_many_cases(tmp_path):
     for _ in range(2):
         recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
-        recording.preparation.prepare()
+        recording.run.prepare()
     assert sum(isinstance(line, RunRecord) for line in recording.lines) == 1
 
 
@@ -148,7 +148,7 @@ def test_arrays_that_a_kernel_overwrites_are_restored(tmp_path):
     case = case_of(tmp_path, CUDA.replace("LAUNCH", "block: [64]"), "numpy")
     inputs = draw_inputs(case)
     with registry.get("numpy").open("cpu") as session:
-        execution = Execution(session, case, load_target(case), inputs)
+        execution = BoundCase(session, case, load_target(case), inputs)
         once = execution.outputs()["b"]
         twice = execution.outputs()["b"]
         execution.restore()
@@ -162,7 +162,7 @@ def test_a_scripted_time_is_the_time_that_asv_would_store(tmp_path):
     kernel = SCALE + (
         "  candidate: {function: measured_kernels:scale_scripted, backend: scripted}\n"
     )
-    sampling = Recording(tmp_path, case_of(tmp_path, kernel, "candidate")).preparation.prepare()
+    sampling = Recording(tmp_path, case_of(tmp_path, kernel, "candidate")).run.prepare()
     begin = sampling.elapsed()
     sampling.sample()
     assert (sampling.elapsed() - begin) == pytest.approx(64e-9)
@@ -180,7 +180,7 @@ def test_the_record_says_whether_a_backend_compiles(tmp_path, implementation, co
     case = case_of(tmp_path, SCALE + f"  candidate: {implementation}\n", "candidate")
     recording = Recording(tmp_path, case)
     with suppress(Exception):  # what becomes of it is not asked here
-        recording.preparation.prepare()
+        recording.run.prepare()
     assert recording.last.compiled is compiled
 
 
@@ -189,7 +189,7 @@ IN_FORTRAN_ORDER = SCALE.replace("[n], dtype: float32", "[2, n], dtype: float32,
 
 def test_layouts_that_are_not_c_order_are_on_record(tmp_path):
     recording = Recording(tmp_path, case_of(tmp_path, IN_FORTRAN_ORDER, "numpy"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.layouts == {"a": "F", "out": "F"}
 
 

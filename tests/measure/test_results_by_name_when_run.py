@@ -10,9 +10,9 @@ import pytest
 from builders import Recording, case_of
 
 from gpubench.backends.host import HostSession
-from gpubench.measure.execution import opened
+from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.times import end_to_end, transfer
 
 KERNEL = """
@@ -42,7 +42,7 @@ def running(case):
 def test_what_is_returned_is_compared_under_the_arrays_names(tmp_path):
     case = candidate(tmp_path)
     recording = Recording(tmp_path, case)
-    recording.preparation.prepare().sample()
+    recording.run.prepare().sample()
     assert recording.last.status == "ok"
     with running(case) as execution:
         a, b = execution.inputs.arrays["a"], execution.inputs.arrays["b"]

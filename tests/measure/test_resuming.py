@@ -10,7 +10,7 @@ from test_looking_again import Asv, first_call
 from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import AsvSettings
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.record import CaseRecord, RoundsRecord, to_line
 
 assert first_call  # a fixture, for these tests too

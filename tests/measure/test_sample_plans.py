@@ -3,16 +3,19 @@
 import gc
 
 import pytest
+from timed import scripted_cases
 
 from gpubench.collecting import without_collecting
+from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.sampling import (
     ROUNDS,
+    CaseSampler,
     SamplePlan,
-    by_round,
+    Schedule,
+    apply_asv_attributes,
+    begin_rounds,
     sample_plan,
-    shared,
-    take_samples,
-    with_attributes,
+    split_into_rounds,
 )
 from gpubench.suite.model import Sampling
 
@@ -41,11 +44,11 @@ def test_compilation_is_taken_two_or_three_times_without_a_warm_up():
 def test_what_asv_s_command_line_sets_comes_before_the_suite():
     declared = Sampling(repeat=3, sample_time=0.01, number=5, paired=True)
     given = {"repeat": [1, 9, 2.5], "sample_time": 0.1, "number": 1, "version": "x"}
-    changed = with_attributes(declared, given)
+    changed = apply_asv_attributes(declared, given)
     assert (changed.repeat, changed.sample_time) == ((1, 9, 2.5), 0.1)
     assert (changed.number, changed.paired) == (5, True)
     assert sample_plan(changed) == SamplePlan(2, 1, 9, 2.5, 0.1)
-    assert sample_plan(with_attributes(declared, {})) == sample_plan(declared)
+    assert sample_plan(apply_asv_attributes(declared, {})) == sample_plan(declared)
 
 
 @pytest.mark.parametrize(
@@ -65,53 +68,59 @@ def test_a_number_of_samples_is_shared_among_the_processes():
 
 @pytest.mark.parametrize("samples", [1, 5, 19, 20, 21, 50, 100])
 def test_samples_are_shared_among_rounds_as_evenly_as_they_can_be(samples):
-    sizes = shared(samples)
+    sizes = split_into_rounds(samples)
     assert sum(sizes) == samples
     assert len(sizes) == min(ROUNDS, samples)
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_samples_come_apart_into_their_rounds():
-    assert by_round([1.0, 9.0, 2.0, 5.0, 7.0], [3, 2]) == [(1.0, 9.0, 2.0), (5.0, 7.0)]
-    assert by_round([], []) == []
-
-
 class Noted:
-    """Stands where a measurement does, and notes what is asked of it."""
-
-    sample_seconds = 0.0
+    """Stands where a sampler does, and notes what is asked of it."""
 
     def __init__(self):
-        self.log, self.collecting = [], []
+        self.log = []
 
-    def warm_up(self, seconds):
-        self.log.append("warm up")
-
-    def begin_watch(self, plan):
-        self.log.append("watch")
-
-    def begin_round(self, *, compared):
-        self.log.append("look" if compared else "move")
-
-    def restored_sample(self):
-        self.log.append("sample")
-        self.collecting.append(gc.isenabled())
-        return float(len(self.log))
+    def begin_round(self, *, verified):
+        self.log.append("verify" if verified else "move")
 
 
 def test_arrays_are_moved_before_every_round_but_the_first():
-    noted = Noted()
-    rounds = take_samples(noted, SamplePlan(1, ROUNDS + 1, ROUNDS + 1, 60.0))
-    assert noted.log[:5] == ["watch", "warm up", "sample", "move", "sample"]
-    assert (noted.log.count("move"), noted.log.count("look")) == (ROUNDS - 3, 2)
-    assert noted.log[-3:] == ["look", "sample", "sample"]
-    assert [len(samples) for samples in rounds] == [1] * (ROUNDS - 1) + [2]
+    one, other = Noted(), Noted()
+    assert list(begin_rounds([one, other], ROUNDS)) == [*range(ROUNDS)]
+    assert one.log == other.log
+    assert (one.log.count("move"), one.log.count("verify")) == (ROUNDS - 3, 2)
+    assert one.log[-1] == "verify"
 
 
-def test_no_garbage_is_collected_between_samples_and_all_of_it_afterwards():
-    noted = Noted()
-    take_samples(noted, SamplePlan(1, 2, 2, 60.0))
-    assert noted.collecting == [False, False]
+@pytest.mark.parametrize(
+    ("taken", "seconds", "is_over", "may_end"),
+    [
+        (4, 0.0, False, False),
+        (5, 0.0, True, True),
+    ],
+)
+def test_a_schedule_is_over_with_its_last_sample(taken, seconds, is_over, may_end):
+    schedule = Schedule((3, 2))
+    assert schedule.is_over(taken, seconds) == is_over
+    assert schedule.may_end(taken) == may_end
+
+
+def test_of_a_fresh_time_fewer_samples_are_enough_once_the_seconds_are_over():
+    schedule = Schedule((3,), enough=2, seconds=10.0)
+    assert [schedule.is_over(2, seconds) for seconds in (9.0, 11.0)] == [False, True]
+    assert schedule.is_over(3, 9.0)
+    assert not schedule.is_over(1, 11.0)
+
+
+def test_no_garbage_is_collected_between_samples_and_all_of_it_afterwards(tmp_path, monkeypatch):
+    collecting = []
+    sample = CaseSampler.sample
+    monkeypatch.setattr(
+        CaseSampler, "sample", lambda self: collecting.append(gc.isenabled()) or sample(self)
+    )
+    (base,) = scripted_cases(tmp_path, sampling="repeat: 2")
+    assert take_turn(Job(base)).record.status == "ok"
+    assert collecting[-2:] == [False, False]
     assert gc.isenabled()
     gc.disable()
     try:

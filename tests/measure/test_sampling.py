@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench.measure.disturbance import Counters, Thread
-from gpubench.measure.sampling import Measurement, sample_plan
+from gpubench.measure.sampling import CaseSampler, sample_plan
 from gpubench.suite.model import Sampling
 
 
@@ -30,7 +30,7 @@ class Ticking:
 
 
 def measurement(sampler, restore=lambda: None, **labelled):
-    return Measurement(lambda again: sampler, restore, **labelled)
+    return CaseSampler(lambda again: sampler, restore, **labelled)
 
 
 def sized(seconds_per_run, most_runs=1_000_000, **declared):
@@ -141,7 +141,7 @@ def test_a_round_has_a_sampler_of_its_own_and_the_one_before_is_gone():
         return Counted(1e-3, [])
 
     moved = lambda: log.append("moved")  # noqa: E731
-    made = Measurement(sampler, lambda: log.append("restored"), moved)
+    made = CaseSampler(sampler, lambda: log.append("restored"), moved)
     made.begin_round()
     assert log == ["first", "gone", "moved", "again", "restored"]
 

@@ -10,9 +10,9 @@ from builders import Recording, case_of
 
 from gpubench.errors import KernelError
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.record import CaseRecord
 from gpubench.tables.times import report, rows_of, time_row
 
@@ -64,8 +64,8 @@ def recording(
 def prepared(folder: Path, *how: str) -> CaseRecord:
     """The record of a case that is right."""
     found = recording(folder, *how)
-    found.preparation.prepare()
-    found.preparation.close()
+    found.run.prepare()
+    found.run.close()
     return found.last
 
 
@@ -200,7 +200,7 @@ def test_verifying_gives_the_score(tmp_path: Path) -> None:
 
 def test_the_table_of_times_has_a_column_for_it_and_json_a_number(tmp_path: Path) -> None:
     record = prepared(tmp_path)
-    measured = take_turn(Job(recording(tmp_path).preparation.case))
+    measured = take_turn(Job(recording(tmp_path).run.case))
     assert measured.record.score == record.score
     (row,) = rows_of([measured])
     assert (row.score, time_row(row)["score"]) == (record.score, record.score)

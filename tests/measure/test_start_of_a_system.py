@@ -69,7 +69,7 @@ def test_it_contains_the_import_and_the_opening(tmp_path, monkeypatch):
 
         return done
 
-    monkeypatch.setattr("gpubench.measure.execution.load_target", slowly(4.0, load))
+    monkeypatch.setattr("gpubench.measure.bound_case.load_target", slowly(4.0, load))
     monkeypatch.setattr(ScriptedBackend, "start", slowly(2.0, start))
     monkeypatch.setattr(cold_start, "draw_inputs", slowly(8.0, cold_start.draw_inputs))
     monkeypatch.setattr(cold_start.time, "perf_counter", lambda: clock[0])

@@ -13,7 +13,7 @@ import pytest
 
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import jobs_in_turn, process_seconds
-from gpubench.measure.preparation import case_record
+from gpubench.measure.outcomes import case_record
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.two_commits import CommitSide, TwoCommits
 from gpubench.plan.plan import build_plan

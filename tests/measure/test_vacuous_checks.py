@@ -6,7 +6,7 @@ from builders import Recording, case_of
 
 from gpubench.errors import KernelError
 from gpubench.measure.check import why_vacuous
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
 from gpubench.suite.model import Check
 
@@ -109,13 +109,13 @@ def test_a_fill_that_a_kernel_leaves_as_it_is_but_for_rounding_is_refused(tmp_pa
 
 def test_a_kernel_that_leaves_a_better_fill_as_it_is_is_wrong(tmp_path):
     kernel = SEIDEL.replace("FILL", "rough")
-    recording(tmp_path, kernel, "numpy").preparation.prepare()
+    recording(tmp_path, kernel, "numpy").run.prepare()
     assert recording(tmp_path, kernel).refusal(WrongResult).status == "wrong"
 
 
 def test_zeros_that_are_meant_need_another_output_that_proves_something(tmp_path):
     both = DOUBLE.replace("CANDIDATE", "double_and_count_faults")
-    recording(tmp_path, both).preparation.prepare()
+    recording(tmp_path, both).run.prepare()
     wrong = DOUBLE.replace("CANDIDATE", "double_and_count_one")
     assert (
         "faults: 1 of 1 elements differ" in recording(tmp_path, wrong).refusal(WrongResult).reason
@@ -145,7 +145,7 @@ def test_an_output_that_is_not_compared_may_be_anything(tmp_path):
     kernel = DOUBLE.replace("CANDIDATE", "double_and_draw")
     outputs = "check: {outputs: {faults: {compare: false, reason: it is drawn}}}\n"
     made = recording(tmp_path, kernel, check=outputs)
-    made.preparation.prepare()
+    made.run.prepare()
     assert (made.last.status, made.last.warnings) == ("ok", ())
 
 
@@ -154,7 +154,7 @@ def test_a_result_that_is_not_compared_may_be_anything(tmp_path):
     kernel = kernel.replace("CANDIDATE", "as_none_and_array")
     check = "check: {outputs: {sum: {compare: false, reason: it is for debugging}}}\n"
     made = recording(tmp_path, kernel, check=check)
-    made.preparation.prepare()
+    made.run.prepare()
     assert made.last.status == "ok"
 
 
@@ -174,7 +174,7 @@ def test_a_baseline_that_gives_no_number_is_none(tmp_path, function, reason):
 
 def test_a_baseline_may_give_some_nan(tmp_path):
     kernel = UNARY.replace("BASELINE", "unproven_kernels:logarithm")
-    recording(tmp_path, kernel, "numpy").preparation.prepare()
+    recording(tmp_path, kernel, "numpy").run.prepare()
 
 
 @pytest.mark.parametrize("function", ["accept", "accept_of_ints"])
@@ -195,7 +195,7 @@ def test_a_check_of_ones_own_that_accepts_everything_is_refused(tmp_path, functi
 def test_a_check_of_ones_own_may_look_at_less_and_fail_on_zeros(tmp_path, function):
     kernel = UNARY.replace("BASELINE", "measured_kernels:scale")
     check = f"check: {{function: unproven_kernels:{function}}}\n"
-    recording(tmp_path, kernel, "numpy", check).preparation.prepare()
+    recording(tmp_path, kernel, "numpy", check).run.prepare()
 
 
 @pytest.mark.parametrize("kind", ["list", "tuple"])

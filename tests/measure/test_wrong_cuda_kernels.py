@@ -7,7 +7,7 @@ from builders import plan_of
 
 from gpubench.backends.software import SWITCH, requested
 from gpubench.measure.direct import Job, bench
-from gpubench.measure.verifying import Manner, orders, verified
+from gpubench.measure.verify_cases import Manner, orders, verified
 
 pytestmark = [
     pytest.mark.gpu,

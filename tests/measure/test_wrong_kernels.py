@@ -11,7 +11,7 @@ import pytest
 from builders import Recording, case_of
 
 from gpubench.measure.check import compare, difference
-from gpubench.measure.preparation import WrongResult
+from gpubench.measure.outcomes import WrongResult
 from gpubench.suite.model import Check
 
 SCALE = """
@@ -68,20 +68,20 @@ def reason(folder, kernel, function, baseline=""):
 
 def test_runs_that_differ_within_the_tolerance_are_timed_with_a_warning(tmp_path):
     racing = recording(tmp_path, SCALE, "scale_with_a_race")
-    racing.preparation.prepare()
+    racing.run.prepare()
     (warning,) = (w for w in racing.last.warnings if w.startswith("two runs differ"))
     assert warning.startswith("two runs differ: out: 2 of 67 elements, by at most ")
     assert warning.endswith(" (atomics or a race)")
 
 
 def test_an_array_changed_in_place_and_returned_is_two_outputs(tmp_path):
-    recording(tmp_path, ADD, "add_and_return").preparation.prepare()
+    recording(tmp_path, ADD, "add_and_return").run.prepare()
     assert reason(tmp_path, ADD, "add_and_return_what_was").startswith("sum: 67 of 67 elements")
     assert reason(tmp_path, ADD, "return_sum_only").startswith("b: 67 of 67 elements")
 
 
 def test_structured_results_are_compared_field_by_field(tmp_path):
-    recording(tmp_path, RETURNED, "extremes", "extremes").preparation.prepare()
+    recording(tmp_path, RETURNED, "extremes", "extremes").run.prepare()
     swapped = reason(tmp_path, RETURNED, "extremes_swapped", "extremes")
     assert swapped.startswith("result.low: 1 of 1 elements are off by more than 3.08e-12 + 1e-12")
     assert "dtype" in reason(tmp_path, RETURNED, "extremes_in_other_fields", "extremes")
@@ -97,7 +97,7 @@ def test_structured_inputs_come_from_init(tmp_path):
       numpy: {function: misbehaving_kernels:total_mass}
       candidate: {function: misbehaving_kernels:FUNCTION}
     """
-    recording(tmp_path, kernel, "total_mass").preparation.prepare()
+    recording(tmp_path, kernel, "total_mass").run.prepare()
     wrong = reason(tmp_path, kernel, "total_mass_of_all_but_one")
     assert wrong.startswith("mass: 1 of 1 elements are off by more than ")
 
@@ -105,7 +105,7 @@ def test_structured_inputs_come_from_init(tmp_path):
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_differ_in_both_parts(tmp_path, dtype):
     kernel = SCALE.replace("float32", dtype).replace(":scale}", ":conjugate}")
-    recording(tmp_path, kernel, "conjugate").preparation.prepare()
+    recording(tmp_path, kernel, "conjugate").run.prepare()
     assert "of 67 elements are off by more than" in reason(tmp_path, kernel, "forget_to_conjugate")
 
 
@@ -184,7 +184,7 @@ def test_checking_takes_little_more_memory_than_the_arrays_and_gives_it_back(
     arrays = 2 * 4 * n
     tracemalloc.start()
     try:
-        sampling = checked.preparation.prepare()
+        sampling = checked.run.prepare()
         left, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

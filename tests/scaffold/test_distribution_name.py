@@ -12,7 +12,7 @@ import pytest
 from asv.console import log
 from click.testing import CliRunner
 
-from gpubench import asv_plugin
+from gpubench import asv_plugin, entry_points
 from gpubench.backends import registry
 from gpubench.cli import main
 from gpubench.distribution import DISTRIBUTION, describe_conflict, find_installed, require_extra
@@ -174,13 +174,14 @@ def test_a_backend_that_the_former_name_declares_too_is_one_backend(
     declared = "[gpubench.backends]\nnumpy = gpubench.backends.numpy:NumpyBackend\n"
     folder = lay_distribution(tmp_path, NAME, "0.1.0", entry_points_txt=declared)
     monkeypatch.syspath_prepend(folder)
-    for function in (registry._declared, registry.get):
+    kept = (entry_points._installed, entry_points.declared, registry.get)
+    for function in kept:
         function.cache_clear()
     try:
         assert registry.get("numpy").name == "numpy"
     finally:
         monkeypatch.undo()
-        for function in (registry._declared, registry.get):
+        for function in kept:
             function.cache_clear()
 
 

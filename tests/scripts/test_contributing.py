@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[2]
 RECIPES = (
     (CHECKOUT / "CONTRIBUTING.md").read_text().partition("## Recipes")[2].partition("\n## ")[0]
@@ -38,3 +40,23 @@ def test_the_files_hold_what_recipes_say_that_they_hold() -> None:
         if (file := file_of(path)) is None or not re.search(rf"\b{name}\b", file.read_text())
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "A backend option",
+        "A language of kernels",
+        "How rounds work",
+        "A statistic",
+        "A bound",
+        "A check",
+    ],
+)
+def test_a_change_of_one_idea_touches_two_files_of_the_engine_at_most(recipe: str) -> None:
+    _, found, rest = RECIPES.partition(f"**{recipe}.**")
+    assert found
+    text, _, _ = rest.partition("\n**")
+    paths = re.findall(r"`(?:gpubench/)?([a-z_]+/[\w/]+\.py)`", text)
+    engine = {path for path in paths if (CHECKOUT / "gpubench" / path).exists()}
+    assert 1 <= len(engine) <= 2

@@ -17,7 +17,7 @@ from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError, Targe
 from gpubench.backends.registry import get
 from gpubench.backends.torch import EventSampler, translated
 from gpubench.errors import BackendError, KernelError
-from gpubench.measure.verifying import Manner, Verified, Verifier
+from gpubench.measure.verify_cases import Manner, Verified, Verifier
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

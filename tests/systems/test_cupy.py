@@ -18,7 +18,7 @@ from gpubench.backends.cupy import CupySession
 from gpubench.backends.protocol import DeviceError, DeviceMemoryError, Launch, Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.suite.loading import load_suite
 
 needs_cupy = pytest.mark.skipif(

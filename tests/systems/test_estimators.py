@@ -21,7 +21,7 @@ from gpubench.errors import BackendError
 from gpubench.kernels import estimators, scores
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.verifying import Manner, Verified, Verifier
+from gpubench.measure.verify_cases import Manner, Verified, Verifier
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

@@ -17,12 +17,12 @@ from gpubench import arrow
 from gpubench.backends.protocol import Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
+from gpubench.measure.bound_case import opened
 from gpubench.measure.conditions import why_not
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.tables import comparable, fitted, why_ambiguous
 from gpubench.measure.times import end_to_end, transfer
-from gpubench.measure.verifying import Manner, Verified, Verifier
+from gpubench.measure.verify_cases import Manner, Verified, Verifier
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

@@ -16,7 +16,7 @@ from gpubench.backends.protocol import Session, Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
 from gpubench.measure.tables import comparable, fitted
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

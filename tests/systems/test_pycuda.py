@@ -16,7 +16,7 @@ from gpubench.backends.protocol import DeviceMemoryError, Target
 from gpubench.backends.pycuda import PycudaSession
 from gpubench.backends.registry import get
 from gpubench.errors import KernelError
-from gpubench.measure.verifying import Manner, Verifier
+from gpubench.measure.verify_cases import Manner, Verifier
 
 pytestmark = [
     pytest.mark.gpu,

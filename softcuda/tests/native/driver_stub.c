@@ -1,4 +1,4 @@
-/* Stands in for memory.c, options.c, reports.c and entry.c where only the running of kernels is
+/* Stands in for memory.c, options.c, reports.c and lock.c where only the running of kernels is
  * tested: allocations in an array, and reports on the standard output. */
 #include "harness.h"
 

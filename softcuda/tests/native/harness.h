@@ -1,6 +1,11 @@
 /* For tests of how kernels run: kernels written by hand as the translation would write them. */
 #pragma once
 #include "blocks.h"
+#include "contexts.h"
+#include "grid.h"
+#include "lock.h"
+#include "reports.h"
+#include "shadow.h"
 
 /* What runtime.h does of an access. */
 static inline void *at(sc_thread *t, uint64_t address, uint32_t size, uint32_t how) {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
-from gpubench.measure.preparation import cause, devices_of, why_unfit
+from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
     expected_outputs,
     verify,
@@ -43,6 +43,7 @@ from gpubench.names import CPU
 from gpubench.parallel import processors
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord
+from gpubench.statuses import VerifiedStatus
 from gpubench.work.counting import MachineCode
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
@@ -57,10 +58,6 @@ compiler, and the device names the line of one that never ends before the proces
 
 TIME_OUT = "time-out"
 """The kind of the fault that the device in software reports of a kernel that it has ended."""
-
-VerifiedStatus = Literal[
-    "right", "wrong", "skipped", "failed", "timed_out", "killed", "interrupted"
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +233,11 @@ class Verifier:
                 inputs = draw_inputs(case)
                 self._expected = key, inputs, expected_outputs(case, inputs)
             _, inputs, expected = self._expected
-        with opened(case, inputs) as execution:
-            result = verify(execution, expected, others if execution.session.simulated else ())
-            counts = counts_of(execution)
+        with opened(case, inputs) as bound:
+            result = verify(bound, expected, others if bound.session.simulated else ())
+            counts = counts_of(bound)
             is_asked = self._manner.code and counts is not None
-            return result, counts, code_of(execution) if is_asked else None
+            return result, counts, code_of(bound) if is_asked else None
 
 
 def _data(case: Case) -> str:

@@ -18,21 +18,17 @@ from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import counts_wanted, limit_kernels, requested, take_faults
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import AsvSettings, asv_settings
-from gpubench.measure.preparation import (
-    Preparation,
-    Skipped,
-    WrongResult,
-    case_record,
-    cause,
-)
+from gpubench.measure.case_run import CaseRun
+from gpubench.measure.outcomes import Skipped, WrongResult, case_record, cause
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.verifying import Manner, Verified, VerifiedStatus, verified
+from gpubench.measure.verify_cases import Manner, Verified, verified
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import cases_of
 from gpubench.plan.group import Group
 from gpubench.plan.version import benchmark_version
-from gpubench.work.costs import COSTS
+from gpubench.statuses import VerifiedStatus
+from gpubench.work.costs import TRACKED_COSTS
 
 
 def verify_ahead(groups: Iterable[Group], provenance: Provenance) -> None:
@@ -67,7 +63,7 @@ def _is_asked(case: Case, settings: AsvSettings) -> bool:
     if not is_cuda(case.device) or not case.group.times:
         return False
     benchmark = case.benchmark(_label(case)).asv_name
-    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in COSTS)
+    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in TRACKED_COSTS)
     names = [f"{name}({case.identity!r})" for name in (benchmark, *tracked)]
     patterns = settings.benchmarks
     return not patterns or any(re.search(text, name) for text in patterns for name in names)
@@ -95,22 +91,22 @@ class Preparer:
         timeout = case.kernel.sampling.timeout or settings.timeout
         take_faults()  # those of the case before stand with it
         limit_kernels(timeout)
-        preparation = Preparation(
+        run = CaseRun(
             case,
             _label(case),
             Recorder(settings.record),
             timeout,
-            run=settings.run,
+            asv_run=settings.run,
             version=_version(case),
             provenance=self._provenance,
             count=counts_wanted(),
         )
         try:
-            preparation.prepare()
+            run.prepare()
         except (Skipped, WrongResult) as error:
             status = "right" if error.status == "verified" else error.status
             return Verified(cast(VerifiedStatus, status), str(error))
         except Exception as error:
             return Verified("failed", cause(error, case))
-        preparation.close()
+        run.close()
         return Verified("failed", "no device in software answered")

@@ -41,7 +41,7 @@ get fresh pages anyway."""
 
 
 @contextmanager
-def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
+def opened(case: Case, inputs: Inputs) -> Iterator[BoundCase]:
     """Bind the case on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
@@ -52,10 +52,10 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
     target, backend = load_target(case), registry.get(case.backend)
     with backend.open(case.device, case.threads, case.options()) as session, limited(case):
-        yield Execution(session, case, target, inputs)
+        yield BoundCase(session, case, target, inputs)
 
 
-class Execution:
+class BoundCase:
     """Arrays and call of one case, resident where the session puts them."""
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
@@ -121,10 +121,10 @@ class Execution:
         return (self.session.sampler_again if again else self.session.sampler)(self.call)
 
     def move(
-        self, look: Callable[[Mapping[str, AnyArray]], None] | None = None, *, run: bool = True
+        self, verify: Callable[[Mapping[str, AnyArray]], None] | None = None, *, run: bool = True
     ) -> None:
         """Put all arrays elsewhere in memory, with what they held at first, and bind the call to
-        them; ``run`` it once, untimed, and let ``look`` see its outputs.
+        them; ``run`` it once, untimed, and let ``verify`` see its outputs.
 
         A new copy is made while the old one is still there, so that it lies elsewhere; one after
         another, so that there is room for it, and in the old one's place where there is none.
@@ -140,8 +140,8 @@ class Execution:
                 del self._native[name]
                 self._native[name] = self._uploaded(name)
         self.call = self.bind(self._native)
-        if look is not None:
-            look(self.outputs(seen=True))
+        if verify is not None:
+            verify(self.outputs(seen=True))
         elif run:
             self.call()
         self.session.synchronize()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gpubench.measure import verifying_ahead
+from gpubench.measure import verify_ahead
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.verifying import Verified
+from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
@@ -53,7 +53,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Case
         cases.extend(handed)
         yield from ((place, Verified("killed", "signal")) for place in range(len(handed)))
 
-    monkeypatch.setattr(verifying_ahead, "verified", killed)
+    monkeypatch.setattr(verify_ahead, "verified", killed)
     monkeypatch.setenv("GPUBENCH_SOFTCUDA", "1")
     monkeypatch.setenv("ASV_COMMIT", "c" * 40)
     use(monkeypatch, tmp_path)
@@ -62,7 +62,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Case
 
 def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **fields: Any) -> None:
     settings = AsvSettings(run="1-1", results_dir=str(folder), machine="m", **fields)
-    monkeypatch.setattr(verifying_ahead, "asv_settings", lambda: settings)
+    monkeypatch.setattr(verify_ahead, "asv_settings", lambda: settings)
 
 
 def names(cases: list[Case]) -> list[str]:
@@ -72,9 +72,9 @@ def names(cases: list[Case]) -> list[str]:
 def test_all_cuda_cases_are_and_a_lost_process_is_on_record(
     groups: list[Group], asked: list[Case]
 ) -> None:
-    verifying_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
     assert names(asked) == ["straight 8", "straight 16", "slanted 8", "slanted 16"]
-    lines = Recorder(verifying_ahead.asv_settings().record).lines()
+    lines = Recorder(verify_ahead.asv_settings().record).lines()
     outcomes = [
         (line.benchmark, line.status, line.reason) for line in lines if isinstance(line, CaseRecord)
     ]
@@ -102,7 +102,7 @@ def test_only_what_asv_was_asked_for_is(
     expected: list[str],
 ) -> None:
     use(monkeypatch, tmp_path, benchmarks=(pattern,))
-    verifying_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
     assert names(asked) == expected
 
 
@@ -117,13 +117,13 @@ def test_nothing_is_where_asv_skips_what_exists_or_keeps_nothing(
     fields: dict[str, Any],
 ) -> None:
     settings = AsvSettings(**{"run": "1-1", "results_dir": str(tmp_path), "machine": "m"} | fields)
-    monkeypatch.setattr(verifying_ahead, "asv_settings", lambda: settings)
-    verifying_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    monkeypatch.setattr(verify_ahead, "asv_settings", lambda: settings)
+    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
     assert asked == []
 
 
 def test_nothing_is_of_code_that_is_not_the_commits(groups: list[Group], asked: list[Case]) -> None:
-    verifying_ahead.verify_ahead(groups, Provenance(refusal="not this commit"))
+    verify_ahead.verify_ahead(groups, Provenance(refusal="not this commit"))
     assert asked == []
 
 
@@ -131,5 +131,5 @@ def test_nothing_is_where_cuda_is_not_in_software(
     groups: list[Group], asked: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUBENCH_SOFTCUDA", "0")
-    verifying_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
     assert asked == []

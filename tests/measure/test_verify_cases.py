@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from builders import SCALE, plan_of
 
-from gpubench.measure.verifying import Manner, orders, verified
+from gpubench.measure.verify_cases import Manner, orders, verified
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 

@@ -15,8 +15,8 @@ from timed import scripted_cases
 
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
-from gpubench.measure.disturbance import Counters, Thread, counters
-from gpubench.measure.paired import (
+from gpubench.measure.disturbance import Counters, Crowding, Thread, counters
+from gpubench.measure.observers.pairs import (
     BRIEF_ROUNDS,
     PAUSE,
     SOME,
@@ -29,9 +29,12 @@ from gpubench.measure.paired import (
     in_turn,
     opponent_of,
 )
-from gpubench.measure.sampling import ROUNDS, TRIES, Measurement
+from gpubench.measure.sampling import ROUNDS, TRIES
 from gpubench.parallel import processors
 from gpubench.record import parse_line, to_line
+
+PAIRS = "gpubench.measure.observers.pairs"
+"""The module in which limits and clocks are replaced."""
 
 PAIRED = "repeat: 4, paired: true"
 
@@ -56,8 +59,8 @@ class Noted:
         self.log, self.name, self.samples = log, name, cycle(seconds)
         self.taken = []
 
-    def begin_round(self, *, compared=False):
-        self.log.append(f"move {self.name}{' and look' if compared else ''}")
+    def begin_round(self, *, verified=False):
+        self.log.append(f"move {self.name}{' and verify' if verified else ''}")
 
     def warmed_sample(self):
         self.log.append(self.name)
@@ -86,7 +89,7 @@ def test_both_sides_are_moved_before_every_round_but_the_first():
     moves = [entry for entry in log if entry.startswith("move")]
     assert moves[:2] == log[6:8] == ["move own", "move other"]
     assert len(moves) == 2 * 19
-    assert moves.count("move own and look") == moves.count("move other and look") == 2
+    assert moves.count("move own and verify") == moves.count("move other and verify") == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_a_case_is_paired_with_its_baseline_where_the_suite_asks_for_it(tmp_path
 
 def test_the_ratios_are_put_on_record(tmp_path):
     recording = Recording(tmp_path, case(tmp_path, "one_ms"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == (2.0,) * 12
     assert recording.last.pair_rounds == (3,) * 4
     assert parse_line(to_line(recording.last)) == recording.last
@@ -127,9 +130,9 @@ def test_the_ratios_are_put_on_record(tmp_path):
 def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
     tmp_path, monkeypatch, samples
 ):
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 4.0)  # 40 rounds of 18 ms, twice
+    monkeypatch.setattr(f"{PAIRS}.BRIEF", 4.0)  # 40 rounds of 18 ms, twice
     recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     rounds = min(2 * samples, BRIEF_ROUNDS)
     assert recording.last.pair_ratios == (2.0,) * 3 * rounds
     assert recording.last.pair_rounds == (3,) * rounds
@@ -137,31 +140,31 @@ def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
 
 def test_where_that_takes_long_a_round_is_one_pair_and_rounds_are_fewer(tmp_path, monkeypatch):
     """A pair of 1 and 2 ms, each half warmed by a run, is 6 ms."""
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 0.0625)
+    monkeypatch.setattr(f"{PAIRS}.BRIEF", 0.0625)
     # The moves are real, and slow on a busy machine.
     none = property(lambda measurement: 0.0, lambda measurement, seconds: None)
-    monkeypatch.setattr("gpubench.measure.sampling.Measurement.move_seconds", none, raising=False)
+    monkeypatch.setattr("gpubench.measure.sampling.CaseSampler.move_seconds", none, raising=False)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 20, rounds: 1"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_rounds == (1,) * 10
 
 
 def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
     """By time, and by the number of runs where the suite says it; and the sample is as before."""
     # Whether short pairs fit is measured, and runs are long on a busy machine.
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 2.0)
+    monkeypatch.setattr(f"{PAIRS}.BRIEF", 2.0)
     sides = []
 
     def noted(mine, theirs, *more):
         sides.append((mine.runs, theirs.runs))
         return in_turn(mine, theirs, *more)
 
-    monkeypatch.setattr("gpubench.measure.paired.in_turn", noted)
+    monkeypatch.setattr(f"{PAIRS}.in_turn", noted)
     text = THREADS.replace(", threads: [1]", "").replace(", threads: [2]", "")
     for sampling in ("sample_time: 0.02", "number: 20"):
         asked = text.replace("paired: true", f"repeat: 10, {sampling}")
         recording = Recording(tmp_path, case_of(tmp_path, asked, "candidate"))
-        assert recording.preparation.prepare().runs == 20
+        assert recording.run.prepare().runs == 20
     assert sides == [(2, 1), (2, 2)]
 
 
@@ -174,21 +177,21 @@ def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
 )
 def test_otherwise_nothing_is_paired_without_being_asked_for(tmp_path, sampling):
     recording = Recording(tmp_path, case(tmp_path, "one_ms", sampling))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
 @pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.01)])
 def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypatch, limit, value):
     """64 bytes, and ten rounds of three pairs of 2 and 4 ms, warmed."""
-    monkeypatch.setattr(f"gpubench.measure.paired.{limit}", value)
+    monkeypatch.setattr(f"{PAIRS}.{limit}", value)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == ()
 
 
 def crowded(monkeypatch, is_crowded):
-    monkeypatch.setattr(Measurement, "is_crowded", property(lambda side: is_crowded))
+    monkeypatch.setattr(Crowding, "is_crowded", property(lambda self: is_crowded))
 
 
 @pytest.mark.parametrize("in_one_thread", [(False,), (True, False)])
@@ -197,18 +200,18 @@ def test_work_of_several_threads_is_not_paired_without_being_asked_for(
 ):
     """Of the case or of its baseline."""
     crowded(monkeypatch, False)
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 4.0)
+    monkeypatch.setattr(f"{PAIRS}.BRIEF", 4.0)
     asked = iter(in_one_thread)
-    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
+    monkeypatch.setattr(f"{PAIRS}._in_one_thread", lambda side, **_: next(asked))
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, next(asked, None)) == ((), None)
 
 
 @pytest.mark.parametrize(("threads", "in_one"), [(1, True), (2, False)])
 def test_processor_time_tells_of_threads(monkeypatch, threads, in_one):
-    monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: None)
-    monkeypatch.setattr("gpubench.measure.paired.process_time", lambda: threads * perf_counter())
+    monkeypatch.setattr(f"{PAIRS}.waited", lambda before, after: None)
+    monkeypatch.setattr(f"{PAIRS}.process_time", lambda: threads * perf_counter())
     assert _in_one_thread(Noted([], "any", [0.0])) == in_one
 
 
@@ -220,8 +223,8 @@ def test_other_threads_come_to_rest_before_one_is_counted(monkeypatch):
         spun = min(len(naps), spins)
         return Counters(perf_counter(), {"1": Thread(float(spun), float(spun))})
 
-    monkeypatch.setattr("gpubench.measure.paired.counters", counters)
-    monkeypatch.setattr("gpubench.measure.paired.sleep", naps.append)
+    monkeypatch.setattr(f"{PAIRS}.counters", counters)
+    monkeypatch.setattr(f"{PAIRS}.sleep", naps.append)
     assert _in_one_thread(Noted([], "any", [0.0]), rested=True)
     assert naps == [PAUSE] * (spins + 1)
 
@@ -230,12 +233,12 @@ def on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, sampling="repeat:
     """The record of a case one sample in four of which takes fifty times as long."""
     crowded(monkeypatch, True)
     asked = iter(in_one_thread)
-    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
-    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    monkeypatch.setattr(f"{PAIRS}._in_one_thread", lambda side, **_: next(asked))
+    monkeypatch.setattr(f"{PAIRS}.PAUSE", 0.0)
     # A sample that waits for a core, because other tests run beside, is left out.
-    monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: 0.0)
+    monkeypatch.setattr(f"{PAIRS}.waited", lambda before, after: 0.0)
     recording = Recording(tmp_path, case(tmp_path, "waits_at_times", sampling))
-    recording.preparation.prepare()
+    recording.run.prepare()
     return recording.last
 
 
@@ -262,7 +265,7 @@ def test_on_a_crowded_machine_several_threads_are_not_paired_with_one(
 @pytest.fixture
 def sides(monkeypatch):
     """Makes two that wait for a core in each sample that takes ten seconds and more."""
-    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    monkeypatch.setattr(f"{PAIRS}.PAUSE", 0.0)
 
     def made(own, other):
         both = Noted([], "own", own), Noted([], "other", other)
@@ -271,7 +274,7 @@ def sides(monkeypatch):
             waiting = sum(one for side in both for one in side.taken if one >= 10)
             return Counters(0.0, {"1": Thread(0.0, waiting)})
 
-        monkeypatch.setattr("gpubench.measure.paired.counters", counters)
+        monkeypatch.setattr(f"{PAIRS}.counters", counters)
         return both
 
     return made
@@ -315,8 +318,8 @@ def test_threads_are_kept_off_this_one_s_core_for_a_while():
 
 
 def test_rounds_of_a_long_kernel_end_when_they_have_taken_long(monkeypatch):
-    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
-    monkeypatch.setattr("gpubench.measure.paired.LONGEST", 0.0)
+    monkeypatch.setattr(f"{PAIRS}.PAUSE", 0.0)
+    monkeypatch.setattr(f"{PAIRS}.LONGEST", 0.0)
     own, other = Noted([], "own", [1.0]), Noted([], "other", [2.0])
     assert _crowded(own, other) == Pairs((2.0,), (1,))
 
@@ -328,12 +331,11 @@ def test_crowded_is_where_threads_wait_for_others(monkeypatch, waited, others_ar
     """The share of the time that was seen without, and beside one neighbour."""
     now = perf_counter()
     readings = iter([Counters(now, None), Counters(now + 1, None)])
-    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: next(readings))
-    monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: waited)
+    monkeypatch.setattr("gpubench.measure.disturbance.counters", lambda: next(readings))
+    monkeypatch.setattr("gpubench.measure.disturbance.waited", lambda before, after: waited)
     busy = "1.0 of 2 cores are busy" if others_are_busy else None
-    monkeypatch.setattr("gpubench.measure.sampling.busy_since", lambda *_: busy)
-    side = Measurement(lambda later: None, lambda: None)
-    assert side.is_crowded == is_crowded
+    monkeypatch.setattr("gpubench.measure.disturbance.busy_since", lambda *_: busy)
+    assert Crowding().is_crowded == is_crowded
 
 
 def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, monkeypatch):
@@ -341,11 +343,11 @@ def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, mon
     crowded(monkeypatch, False)
     waited = iter(range(1000))
     monkeypatch.setattr(
-        "gpubench.measure.paired.counters",
+        f"{PAIRS}.counters",
         lambda: replace(counters(), threads={"1": Thread(0.0, float(next(waited)))}),
     )
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert next(waited) > 1
     assert recording.last.pair_ratios == ()
 
@@ -353,7 +355,7 @@ def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, mon
 def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):
     text = THREADS.replace("paired: true", "repeat: 10")
     recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
@@ -365,13 +367,13 @@ def test_the_baseline_s_runs_are_its_own(tmp_path):
         if case.implementation_name == "uneven"
     )
     recording = Recording(tmp_path, uneven)
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert sorted(recording.last.pair_ratios) == [0.6666667] * 6 + [1.0] * 6 + [2.0] * 6
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_and_a_warning_says_why(tmp_path):
     recording = Recording(tmp_path, case_of(tmp_path, THREADS, "candidate"))
-    recording.preparation.prepare()
+    recording.run.prepare()
     assert recording.last.pair_ratios == ()
     assert (
         "not paired: candidate runs on 2 threads and base on 1 thread of the same pool, "

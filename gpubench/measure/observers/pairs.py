@@ -8,28 +8,36 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from threading import get_native_id
 from time import perf_counter, process_time, sleep
+from typing import TYPE_CHECKING
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
+from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import changes_process
-from gpubench.measure.disturbance import WAITED, core_of, counters, ran, waited
-from gpubench.measure.execution import Execution, opened
-from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
+from gpubench.measure.disturbance import WAITED, Crowding, core_of, counters, ran, waited
+from gpubench.measure.observers.protocol import Observer
+from gpubench.measure.retaking import watch_samples
+from gpubench.measure.sampling import (
+    ROUNDS,
+    SAMPLE_TIME,
+    TRIES,
+    CaseSampler,
+    SamplePlan,
+    begin_rounds,
+)
 from gpubench.measure.times import kernel
-from gpubench.names import CPU
+from gpubench.names import COMPARED_TIMES, CPU
 from gpubench.plan.case import Case
-from gpubench.suite.model import Sampling
 
-PAIRED_TIMES = ("kernel", "end_to_end", "cold")
-"""Times that a speedup is stated for."""
+if TYPE_CHECKING:
+    from gpubench.measure.case_run import CaseRun
 
 PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
@@ -79,7 +87,8 @@ LONGEST = 30.0
 neighbours, those of one of a tenth of a second would take minutes."""
 
 LEAST_ROUNDS = 9
-"""Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
+"""Rounds of all processes together that have an interval, as ``MIN_PAIRS_FOR_INTERVAL`` of
+``results/ratio.py`` says."""
 
 DIGITS = 7
 """Significant digits of a ratio on record: far more than clocks tell, and half the file."""
@@ -97,11 +106,31 @@ class Pairs:
     """Why there are none."""
 
 
+class PairsObserver(Observer):
+    """Pair a case with its opponent, where the suite asks for that or where it costs little."""
+
+    _opponent: Case | None = None
+    _crowding: Crowding | None = None
+
+    def on_verify(self, run: CaseRun) -> None:
+        """Watch from now on whether other work crowds the machine, where there is an opponent."""
+        self._opponent = run.opponent or opponent_of(run.case, run.time)
+        if self._opponent is not None:
+            self._crowding = Crowding()
+
+    def on_size(self, run: CaseRun) -> None:
+        """Put the ratios on record, or why there are none."""
+        if self._opponent is None or self._crowding is None:
+            return
+        pairs = take_pairs(run, self._opponent, self._crowding)
+        run.put(warnings=pairs.warnings, pair_ratios=pairs.ratios, pair_rounds=pairs.rounds)
+
+
 def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None:
     """Return the baseline, or that ``other`` in its place, where the time is compared and the suite
     asks for pairs, or says nothing and both are on the CPU and can take turns."""
     asked, other = case.kernel.sampling.paired, other or case.baseline()
-    if other is None or asked is False or time not in PAIRED_TIMES:
+    if other is None or asked is False or time not in COMPARED_TIMES:
         return None
     at_hand = time == "kernel" and case.device == other.device == CPU
     return other if asked or (at_hand and not _why_not(case, other)) else None
@@ -120,35 +149,29 @@ def _why_not(case: Case, other: Case) -> str | None:
     return None
 
 
-def take_pairs(
-    mine: Measurement,
-    case: Case,
-    other: Case,
-    inputs: Inputs,
-    plan: SamplePlan,
-    declared: Sampling,
-    look: Callable[[Execution, int], None],
-) -> Pairs:
-    """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
-    opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
-    that were timed, is wrong."""
+def take_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
+    """Pair a run whose sample is sized with the ``kernel`` time of its opponent, which is opened on
+    the same inputs. ``crowding`` is watched since before the run's sample was sized. Raises
+    ``WrongResult`` where a later run of the opponent is wrong."""
+    case, mine, plan = run.case, run.sampler, run.plan
     if reason := _why_not(case, other):
         return Pairs(warnings=(f"not paired: {reason}",))
-    if declared.paired is None:
-        return _brief_pairs(mine, other, inputs, plan, declared, look)
-    with opened(other, inputs) as execution:
-        if execution.session.simulated:
+    if run.sampling.paired is None:
+        return _brief_pairs(run, other, crowding)
+    with opened(other, run.inputs) as bound:
+        if bound.session.simulated:
             reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
             return Pairs(warnings=(reason,))
-        theirs = _measurement(execution, mine, look)
-        theirs.size(declared)
+        of_theirs = Crowding()
+        theirs = _sampler_of(bound, run)
+        theirs.size(run.sampling)
         theirs.warm_up(plan.warm_up)
         samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
         rounds, size, parts = divided(samples, min(mine.runs, theirs.runs))
         theirs.runs //= parts
         with _runs_of(mine, mine.runs // parts):
-            pairs = _watched(mine, theirs, plan, rounds, size)
-            crowded = mine.is_crowded or theirs.is_crowded
+            pairs = _watched(mine, theirs, plan, rounds, size, (crowding, of_theirs))
+            crowded = crowding.is_crowded or of_theirs.is_crowded
             if crowded and _in_one_thread(mine) != _in_one_thread(theirs, rested=True):
                 reason = (
                     f"not paired: others kept the cores busy, and of {case.implementation_name} "
@@ -156,21 +179,14 @@ def take_pairs(
                     "for them; end the other work, or measure later"
                 )
                 pairs = Pairs(warnings=(reason,))
-        look(execution, theirs.timed_runs)
+        run.verify_outputs(bound, theirs.timed_runs)
         return pairs
 
 
-def _brief_pairs(
-    mine: Measurement,
-    other: Case,
-    inputs: Inputs,
-    plan: SamplePlan,
-    declared: Sampling,
-    look: Callable[[Execution, int], None],
-) -> Pairs:
-    """Return a few pairs that nobody asked for, of short samples, where they cost little: else
-    none."""
-    if inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
+def _brief_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
+    """Return a few automatic pairs, of short samples, where they cost little: else none."""
+    mine, plan, declared = run.sampler, run.plan, run.sampling
+    if run.inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
         return Pairs()
     own = plan.samples(mine.sample_seconds) * mine.sample_seconds
     allowed = max(BRIEF / plan.processes, own)
@@ -180,47 +196,47 @@ def _brief_pairs(
     with _runs_of(mine, _part(mine.runs)):
         # As if the other took as long: it is not ready yet.
         fits = _fitting((mine, mine), plan, allowed) is not None
-        if mine.is_long or not (fits or mine.is_crowded):
+        if mine.is_long or not (fits or crowding.is_crowded):
             return Pairs()
         one_thread = _in_one_thread(mine)
-        if not (one_thread or mine.is_crowded):
+        if not (one_thread or crowding.is_crowded):
             return Pairs()
-        with opened(other, inputs) as execution:
-            theirs = _measurement(execution, mine, look)
+        with opened(other, run.inputs) as bound:
+            of_theirs = Crowding()
+            theirs = _sampler_of(bound, run)
             theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
+            both = crowding, of_theirs
             pairs = Pairs()
-            if _in_one_thread(theirs, rested=mine.is_crowded) != one_thread:
+            if _in_one_thread(theirs, rested=crowding.is_crowded) != one_thread:
                 pass  # on a crowded machine the one on several threads waits for others
             elif one_thread:
-                pairs = _watched(mine, theirs, plan, *rounds) if rounds else pairs
-            elif mine.is_crowded:
+                pairs = _watched(mine, theirs, plan, *rounds, both) if rounds else pairs
+            elif crowding.is_crowded:
                 pairs = _crowded(mine, theirs)
             if pairs.ratios:
-                look(execution, theirs.timed_runs)
+                run.verify_outputs(bound, theirs.timed_runs)
             return pairs
 
 
-def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
+def _crowded(mine: CaseSampler, theirs: CaseSampler) -> Pairs:
     """Pairs on several threads while others are at work: samples wait for a core then, nearly all
     of them, and say nothing. So a half is the quickest of some brief ones that did not."""
     ratios: list[float] = []
     end = perf_counter() + LONGEST
     with without_collecting():
-        for number in range(ROUNDS):
+        for number in begin_rounds((mine, theirs), ROUNDS):
             if number and perf_counter() > end:
                 break
-            halves: dict[Measurement, float] = {}
+            halves: dict[CaseSampler, float] = {}
             for side in (mine, theirs) if number % 2 else (theirs, mine):
-                if number:
-                    side.begin_round()
                 halves[side] = _quickest(side)
             if all(0 < seconds < math.inf for seconds in halves.values()):
                 ratios.append(_ratio(halves[mine], halves[theirs]))
     return Pairs(tuple(ratios), (1,) * len(ratios))
 
 
-def _quickest(side: Measurement) -> float:
+def _quickest(side: CaseSampler) -> float:
     """Seconds of the quickest of some brief samples, of those that did not wait for a core; endless
     where all did. Then the threads may lie on one core, where Linux leaves them for seconds: they
     are moved apart, and more samples are taken."""
@@ -272,30 +288,28 @@ def divided(samples: int, runs: int) -> tuple[int, int, int]:
     return rounds, max(LEAST_PAIRS, samples * parts // rounds), parts
 
 
-def _measurement(
-    execution: Execution, mine: Measurement, look: Callable[[Execution, int], None]
-) -> Measurement:
-    """Return the opponent's, whose outputs are looked at where the case's own are."""
-    theirs = kernel(execution)
-    theirs.look = mine.look and partial(look, execution)
+def _sampler_of(bound: BoundCase, run: CaseRun) -> CaseSampler:
+    """Return the opponent's sampler, whose outputs are verified where the run's own are."""
+    theirs = kernel(bound)
+    theirs.verify = run.sampler.verify and partial(run.verify_outputs, bound)
     return theirs
 
 
 @contextmanager
-def _runs_of(measurement: Measurement, runs: int) -> Iterator[None]:
+def _runs_of(sampler: CaseSampler, runs: int) -> Iterator[None]:
     """With so many runs in a sample."""
-    whole, measurement.runs = measurement.runs, runs
+    whole, sampler.runs = sampler.runs, runs
     try:
         yield
     finally:
-        measurement.runs = whole
+        sampler.runs = whole
 
 
 def _part(runs: int) -> int:
     return max(1, runs // PARTS)
 
 
-def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
+def _in_one_thread(sampler: CaseSampler, *, rested: bool = False) -> bool:
     """Return whether samples keep no more than one thread busy, or waiting for a core. ``rested``:
     once threads of the other side sleep, which may spin for long where they wait for cores too."""
     for _ in range(TRIES if rested else 0):
@@ -307,14 +321,14 @@ def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
     after, busy = before, 0.0
     # On a crowded machine that may take long, and a kernel that sleeps takes no processor time.
     while busy < TICKS and after.at < before.at + PARTS * TICKS:
-        measurement.restored_sample()
+        sampler.restored_sample()
         after, busy = counters(), process_time() - began
     busy += waited(before, after) or 0.0
     return busy <= ONE_THREAD * (after.at - before.at)
 
 
 def _fitting(
-    sides: tuple[Measurement, Measurement], plan: SamplePlan, allowed: float
+    sides: tuple[CaseSampler, CaseSampler], plan: SamplePlan, allowed: float
 ) -> tuple[int, int] | None:
     """Return the rounds and pairs in each that take as many seconds as are allowed; ``None`` where
     that is too little for an interval. One pair in a round is better than none."""
@@ -332,25 +346,26 @@ def _fitting(
 
 
 def _watched(
-    mine: Measurement, theirs: Measurement, plan: SamplePlan, rounds: int, size: int
+    mine: CaseSampler,
+    theirs: CaseSampler,
+    plan: SamplePlan,
+    rounds: int,
+    size: int,
+    crowding: tuple[Crowding, Crowding],
 ) -> Pairs:
     """Pairs of which halves that others disturbed are taken again, as samples are."""
-    mine.begin_watch(plan)
-    theirs.begin_watch(plan)
+    for sampler, its in zip((mine, theirs), crowding, strict=True):
+        watch_samples(sampler, plan, its.core_use)
     return in_turn(mine, theirs, rounds, size)
 
 
-def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> Pairs:
+def in_turn(mine: CaseSampler, theirs: CaseSampler, rounds: int, size: int) -> Pairs:
     """Ratios of samples of the two, in so many rounds of so many pairs. A pair of which a half
     shows no time is left out."""
     ratios: list[float] = []
     counts: list[int] = []
     with without_collecting():
-        for number in range(rounds):
-            if number:
-                compared = number in looked_at(rounds)
-                mine.begin_round(compared=compared)
-                theirs.begin_round(compared=compared)
+        for number in begin_rounds((mine, theirs), rounds):
             before = len(ratios)
             for turn in range(size):
                 if (number + turn) % 2:

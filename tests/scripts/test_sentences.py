@@ -1,0 +1,70 @@
+"""Sentences of the documents are short: at most 25 words, one idea each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+MAX_WORDS = 25
+PAGES = [
+    path.relative_to(CHECKOUT).as_posix()
+    for path in (
+        *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "softcuda/README.md")),
+        *sorted((CHECKOUT / "docs").glob("*.md")),
+        *sorted((CHECKOUT / "examples").rglob("*.md")),
+    )
+    if path.name not in ("kernels.md", "systems-figures.md")  # in the words of the suites
+]
+NO_PROSE = re.compile(
+    r"<!-- figures: .*?<!-- end of figures -->|<!--.*?-->|^```.*?^```", re.S | re.M
+)
+CODE = re.compile(r"`[^`]*`|(?<=\])\([^)]*\)", re.DOTALL)
+ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
+END = re.compile(r"(?<=[.!?:])[*_)\"']*\s+")
+"""Of a sentence. What follows a colon is a list, or a sentence of its own."""
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of prose and lists; tables, headings and code are none."""
+    for paragraph in re.split(r"\n\s*\n", NO_PROSE.sub("\n\n", text)):
+        items: list[str] = []
+        for line in paragraph.splitlines():
+            if line.lstrip().startswith(("|", "#", "<", "!")):
+                continue
+            if ITEM.match(line) or not items:
+                items.append(ITEM.sub("", line, count=1))
+            else:
+                items[-1] += "\n" + line.strip()
+        for item in items:
+            codes = [code[0] for code in CODE.finditer(item)]
+            masked = CODE.sub("\0", item)
+            for sentence in END.split(masked):
+                count = sentence.count("\0")
+                mine, codes = iter(codes[:count]), codes[count:]
+                yield re.sub("\0", lambda _, mine=mine: next(mine), sentence)
+
+
+def words(sentence: str) -> int:
+    """Return how many words a sentence has; code is one."""
+    return sum(any(map(str.isalnum, word)) for word in CODE.sub("code", sentence).split())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_sentence_is_long(page: str) -> None:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    long = [one for one in sentences(text) if words(one) > MAX_WORDS]
+    assert long == [], "make two sentences of each"
+
+
+def test_a_long_sentence_is_seen() -> None:
+    long = " ".join(["word"] * 26)
+    text = (
+        f"A short one. {long}.\n\n- item\n- It is {long}: `a b c`\n| {long} |\n```\n{long}\n```\n"
+    )
+    assert [words(one) for one in sentences(text) if words(one) > MAX_WORDS] == [26, 28]
+    (code,) = sentences("[a b](c d) `e f` g")
+    assert words(code) == 4
