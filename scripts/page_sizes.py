@@ -6,6 +6,9 @@ For each page are printed the elements that are drawn at first sight, those that
 at all, the milliseconds from opening to the load event (the median of ``--times``), those until the
 first chart is drawn, and the width that the page asks for in windows of a laptop and of a phone.
 Targets: 2,000 elements at first sight, a second, no wider than the window.
+
+``--report FOLDER`` looks at the pages of a report that is there, those of its first setup and the
+largest page of a kernel, in windows of a laptop and of a phone. Target: 0.3 s until the load event.
 """
 
 from __future__ import annotations
@@ -57,9 +60,13 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=1000)
     parser.add_argument("--times", type=int, default=5, help="how often each page is opened")
     parser.add_argument("--keep", type=Path, help="make reports below this folder, or take those")
+    parser.add_argument("--report", type=Path, help="pages of this report, and nothing generated")
     add_option(parser)
     given = parser.parse_args()
     with recording(given, "jinja2", "playwright"), browser() as page:
+        if given.report:
+            print_opening(page, given.report, given.times)
+            return
         for kernels in given.kernels:
             with report(kernels, given.commits, given.keep) as site:
                 print(f"{kernels:,} kernels, {given.commits:,} commits")
@@ -72,6 +79,22 @@ def main() -> None:
                     record("pages", f"{name}, {kernels:,} kernels", figures)
 
 
+def print_opening(page: Page, site: Path, times: int) -> None:
+    """Print how long the kinds of pages of a report take to open: the median, and the longest."""
+    kernel = max(site.glob("kernel-*.html"), key=lambda path: path.stat().st_size)
+    for width in (LAPTOP, PHONE):
+        page.set_viewport_size({"width": width, "height": 900})
+        for name in (*OF_EVERY_REPORT, kernel.name):
+            opened = []
+            for _ in range(times):
+                page.goto("about:blank")
+                page.goto((site / name).resolve().as_uri())
+                opened.append(page.evaluate(OPENED))
+            shown = f"{statistics.median(opened):.0f} ms, at most {max(opened):.0f}"
+            print(f"  {width:5} px  {name[:60]:60} {shown}", flush=True)
+
+
+OF_EVERY_REPORT = ("index.html", "changes.html", "compare.html", "machines.html")
 COLUMNS = ("drawn at first", "in the page", "opens, ms", "its chart after, ms")
 PAGES = (
     "index.html", "choose.html", "advise.html", "changes.html", "compare.html", "machines.html",

@@ -252,6 +252,25 @@ def print_json(content: object, indent: int | None = 2) -> None:
     click.echo(text)
 
 
+def print_json_fields(fields: Iterable[tuple[str, bytes]]) -> None:
+    """Print an object on standard output, field by field, each on a line of its own: its name, and
+    its value as JSON. It may be larger than what fits into memory."""
+    separator = "{"
+    for name, value in fields:
+        text = f"{json.dumps(name)}: {value.decode()}"
+        click.echo(f"{separator}\n{_NOT_ASCII.sub(_escaped, text)}", nl=False)
+        separator = ","
+    click.echo("{}" if separator == "{" else "\n}")
+
+
+_NOT_ASCII = re.compile("[^ -~]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """Return a character as JSON escapes it: a terminal may obey some beyond ASCII."""
+    return json.dumps(match[0])[1:-1]
+
+
 def _in_json(value: Any) -> Any:
     """Replace numbers that JSON has not by ``NaN``, ``Infinity`` and ``-Infinity``, the texts by
     which Protocol Buffers write them into JSON, and keys that are no texts by their texts."""

@@ -27,6 +27,7 @@ from gpubench.cli.console import (
     print_answer,
     print_faults,
     print_json,
+    print_json_fields,
     printable,
 )
 from gpubench.cli.options import SUITES
@@ -187,12 +188,11 @@ def report(
         return selected_table(read_results(results, suites, pairs), where, axes)
 
     if as_json:
-        from gpubench.report.render import kernel_pages, view_models
+        from gpubench.report.render import encoded_pages, kernel_pages
 
         table = read(results, suites, pairs)
-        shown = view_models(table)
-        kept = {*kernel_pages(table, names)} if names else {*shown}
-        print_json({address: page for address, page in shown.items() if address in kept})
+        kept = {*kernel_pages(table, names)} if names else None
+        print_json_fields(encoded_pages(table, kept))
         return
     from gpubench.report.freshness import Receipt, ReportSources
 

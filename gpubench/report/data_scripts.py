@@ -47,7 +47,7 @@ def pack_intervals(values: ArrayLike) -> str:
     fewer bits for as many digits of the end.
     """
     columns = np.array(values, np.float64)
-    kinds = columns.reshape(-1, 3, *columns.shape[1:])
+    kinds = columns.reshape(len(columns) // 3, 3, *columns.shape[1:])
     middle, low, high = kinds[:, 0], kinds[:, 1], kinds[:, 2]
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (middle - low) / middle, (high - middle) / middle

@@ -177,5 +177,9 @@ def _safe(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """JSON's own kinds of values, with ``None`` for what is not finite."""
-    encoded = msgspec.json.encode(value, enc_hook=lambda array: array.tolist())
-    return msgspec.json.decode(encoded)
+    return msgspec.json.decode(encoded(value))
+
+
+def encoded(value: Any) -> bytes:
+    """Return it as JSON on one line, with ``null`` for what is not finite."""
+    return msgspec.json.encode(value, enc_hook=lambda array: array.tolist())

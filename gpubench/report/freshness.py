@@ -13,7 +13,7 @@ import re
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -221,15 +221,14 @@ def packaged_templates() -> Path:
 
 
 def template_files(overrides: Path | None, output: Path) -> list[Path]:
-    """Return the shipped templates, and those in a folder of a project, but for what a report
+    """Return the shipped templates, and all files in a folder of a project, but for what a report
     wrote there."""
-    own: Sequence[Path] = sorted(overrides.rglob("*")) if overrides else ()
+    files = [path for path in sorted(packaged_templates().glob("*.*")) if path.is_file()]
     pages = os.path.realpath(output)
-    return [path for path in sorted(packaged_templates().glob("*.*")) if path.is_file()] + [
-        path
-        for path in own
-        if path.is_file() and not Path(os.path.realpath(path.parent)).is_relative_to(pages)
-    ]
+    for folder, inside, names in os.walk(overrides or os.devnull):
+        inside[:] = sorted(name for name in inside if os.path.realpath(Path(folder, name)) != pages)
+        files += (Path(folder, name) for name in sorted(names))
+    return files
 
 
 def code_stamp() -> str:

@@ -179,9 +179,18 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
 
 def view_models(table: Table) -> dict[str, Any]:
     """Return what the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
+    return {address: msgspec.json.decode(page) for address, page in encoded_pages(table)}
+
+
+def encoded_pages(
+    table: Table, addresses: Collection[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield what each page says, as JSON on one line, by its address; ``None``: of all pages."""
     site = Site(table)
-    files = (file for history in groups(site) for file in files_of(history, site))
-    return {file.address: exports.plain(file.make()) for file in files if file.template}
+    for history in groups(site):
+        for file in files_of(history, site):
+            if file.template and (addresses is None or file.address in addresses):
+                yield file.address, exports.encoded(file.make())
 
 
 def kernel_pages(table: Table, names: Sequence[str]) -> list[str]:
@@ -383,7 +392,10 @@ class CompiledTemplates(BytecodeCache):
     No template of a project is kept there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Path | None = None) -> None:
+        """Keep templates of the package beside the compiled code of modules in this one's folder;
+        ``None``: not on disk."""
+        self._beside = beside
         self._kept: dict[tuple[bool, str], tuple[str, CodeType]] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -407,10 +419,10 @@ class CompiledTemplates(BytecodeCache):
 
     def _path(self, bucket: Bucket) -> Path | None:
         """Return where Python would keep a module that is named by the template's key; ``None`` for
-        a template of a project, which is compiled for a sandbox."""
-        if bucket.environment.sandboxed:
+        a template of a project, which is compiled for a sandbox, and without a place."""
+        if bucket.environment.sandboxed or self._beside is None:
             return None
-        return Path(cache_from_source(str(Path(__file__).with_name(f"template_{bucket.key}.py"))))
+        return Path(cache_from_source(str(self._beside.with_name(f"template_{bucket.key}.py"))))
 
     def _header(self) -> bytes:
         """Return what compiled templates depend on beside their texts: Jinja, and settings."""
@@ -423,7 +435,7 @@ class CompiledTemplates(BytecodeCache):
         return bucket.environment.sandboxed, bucket.key
 
 
-_COMPILED = CompiledTemplates()
+_COMPILED = CompiledTemplates(Path(__file__))
 
 
 def _environment(overrides: Path | None) -> Environment:

@@ -48,7 +48,7 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "long_kernels", raising=False)
     monkeypatch.setattr("gpubench.measure.sampling.LONG", 0.01)
     # Whatever else runs beside the tests: no sample is taken again.
-    monkeypatch.setattr("gpubench.measure.disturbance.WAITED", math.inf)
+    monkeypatch.setattr("gpubench.measure.retaking.WAITED", math.inf)
     import long_kernels
 
     return long_kernels

@@ -35,6 +35,7 @@ def test_intervals_keep_four_digits_and_ends_that_are_not_known() -> None:
     np.testing.assert_allclose(read[:3], values[:3], rtol=1e-4)
     np.testing.assert_allclose(read[3:, 0], values[3:, 0], rtol=5e-3)
     assert np.isnan(read[3:, 1]).all()
+    assert intervals(pack_intervals(np.empty((6, 0)))).size == 0
 
 
 def test_an_interval_takes_less_room_than_three_numbers() -> None:

@@ -6,8 +6,10 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jinja2 import Environment
@@ -267,6 +269,38 @@ def test_a_template_is_compiled_once_for_all_reports_of_a_process(
         (own / "overview.html").write_text(text)
         assert "sandboxed own/overview.html" in newly_compiled(own)
     assert (tmp_path / "html/index.html").read_text() == "mine"
+
+
+def test_compiled_templates_of_the_package_are_kept_where_python_keeps_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    compile_text = Environment.compile
+
+    def noted(environment: Environment, source: Any, *names: Any, **more: Any) -> Any:
+        compiled.append(source)
+        return compile_text(environment, source, *names, **more)
+
+    def rendered() -> tuple[str, int]:
+        """A page, and how many templates it had to compile."""
+        compiled.clear()
+        environment = render._environment(None)
+        environment.bytecode_cache = render.CompiledTemplates(tmp_path / "module.py")
+        macros: Any = environment.get_template("parts.html").module
+        return macros.commit.name, len(compiled)
+
+    monkeypatch.setattr(Environment, "compile", noted)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "__pycache__").mkdir()
+
+    assert [rendered(), rendered()] == [("commit", 1), ("commit", 0)]
+    (kept,) = (tmp_path / "__pycache__").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    assert [rendered(), rendered()] == [("commit", 1), ("commit", 0)]
+    monkeypatch.setattr(render, "jinja2_version", "99")
+    assert rendered() == ("commit", 1)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "elsewhere"))
+    assert rendered() == ("commit", 1)
 
 
 def test_a_project_overrides_the_styles(sample: Table, tmp_path: Path) -> None:

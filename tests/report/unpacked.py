@@ -26,7 +26,8 @@ def floats(text: str) -> NDArray[np.float32]:
 
 def intervals(text: str) -> NDArray[np.float32]:
     """Return packed values with both ends of their intervals, shape (6, ...)."""
-    numbers = floats(text).reshape(6, -1).copy()
+    read = floats(text)
+    numbers = read.reshape(6, len(read) // 6).copy()
     for kind in (0, 3):
         value = numbers[kind]
         numbers[kind + 1] = value - value * numbers[kind + 1]
