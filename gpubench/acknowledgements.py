@@ -19,21 +19,21 @@ from gpubench.results.acknowledgement import Acknowledgement
 from gpubench.suite.reader import read_suite_file
 from gpubench.suite.tree import Node
 
-NAME = "gpubench-acknowledged.yaml"
+ACKNOWLEDGED_FILE = "gpubench-acknowledged.yaml"
 
-VERSION = 1
+ACKNOWLEDGED_VERSION = 1
 
 FIELDS = ("commit", "benchmarks", "reason", "by")
 
-FORM = (
+ENTRY_FORM = (
     'write - {commit: "0123abcd", benchmarks: ["vector_add*"], reason: checks its input, by: Ada}'
 )
 
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
-HEAD = f"""\
+FIRST_LINES = f"""\
 # Changes of times that are known and accepted: `gpubench acknowledge` adds one.
-version: {VERSION}
+version: {ACKNOWLEDGED_VERSION}
 changes:
 """
 
@@ -41,7 +41,7 @@ changes:
 def read_acknowledgements(folder: Path) -> tuple[tuple[Acknowledgement, ...], tuple[Fault, ...]]:
     """Read the file of a project, and everything that is wrong with it; one with faults stands for
     no change."""
-    path = folder / NAME
+    path = folder / ACKNOWLEDGED_FILE
     if not path.exists():
         return (), ()
     if leads_out(path, folder):
@@ -62,11 +62,11 @@ def add_acknowledgement(folder: Path, entry: Acknowledgement) -> Path:
 
     Raises ``GpubenchError`` where the file has faults, or ends in something else than the list.
     """
-    path = folder / NAME
+    path = folder / ACKNOWLEDGED_FILE
     known, faults = read_acknowledgements(folder)
     if faults:
         raise GpubenchError(f"{faults[0]}; fix that first")
-    old = path.read_text(encoding="utf-8") if path.exists() else HEAD
+    old = path.read_text(encoding="utf-8") if path.exists() else FIRST_LINES
     line = {
         "commit": entry.commit,
         "benchmarks": entry.benchmarks,
@@ -79,7 +79,7 @@ def add_acknowledgement(folder: Path, entry: Acknowledgement) -> Path:
     path.write_text(new, encoding="utf-8")
     if read_acknowledgements(folder) != ((*known, entry), ()):
         path.write_text(old, encoding="utf-8")
-        raise GpubenchError(f"{path}: `changes` is not its last field, a list; {FORM} in it")
+        raise GpubenchError(f"{path}: `changes` is not its last field, a list; {ENTRY_FORM} in it")
     return path
 
 
@@ -93,10 +93,10 @@ def _acknowledgement(node: Node) -> Acknowledgement:
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    yield from head_faults(root, VERSION, "changes")
+    yield from head_faults(root, ACKNOWLEDGED_VERSION, "changes")
     changes = root.find("changes")
     if changes and not isinstance(changes.content, tuple):
-        yield changes.origin.fault(f"changes is a list; {FORM}")
+        yield changes.origin.fault(f"changes is a list; {ENTRY_FORM}")
     for entry in changes.items if changes else ():
         yield from _faults_of_entry(entry)
 
@@ -105,10 +105,10 @@ def _faults_of_entry(entry: Node) -> Iterator[Fault]:
     for name, node in entry.entries.items():
         if name not in FIELDS:
             hint = did_you_mean(name, FIELDS)
-            yield node.key_fault(f"{name!r} is no field of a change; {FORM}{hint}")
+            yield node.key_fault(f"{name!r} is no field of a change; {ENTRY_FORM}{hint}")
     for name in ("commit", "benchmarks", "reason"):
         if entry.find(name) is None:
-            yield entry.origin.fault(f"{name} is missing; {FORM}")
+            yield entry.origin.fault(f"{name} is missing; {ENTRY_FORM}")
     commit = entry.find("commit")
     if commit and not (isinstance(commit.content, str) and COMMIT.fullmatch(commit.content)):
         yield commit.origin.fault(
@@ -117,8 +117,8 @@ def _faults_of_entry(entry: Node) -> Iterator[Fault]:
     benchmarks = entry.find("benchmarks")
     for one in (benchmarks.items or (benchmarks,)) if benchmarks else ():
         if not isinstance(one.content, str) or not one.content:
-            yield one.origin.fault(f"a pattern is the text of a benchmark's name; {FORM}")
+            yield one.origin.fault(f"a pattern is the text of a benchmark's name; {ENTRY_FORM}")
     for name in ("reason", "by"):
         field = entry.find(name)
         if field and not isinstance(field.content, str):
-            yield field.origin.fault(f"{name} is a text; {FORM}")
+            yield field.origin.fault(f"{name} is a text; {ENTRY_FORM}")

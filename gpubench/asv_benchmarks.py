@@ -25,7 +25,6 @@ from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import counts_model, counts_wanted, requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
@@ -49,11 +48,13 @@ from gpubench.plan.expansion import case_named, cases_of, compiled_apart
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
+from gpubench.processes import end_with_parent
 from gpubench.record import CaseRecord, CountsRecord, FinishedProcess
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
-from gpubench.work.costs import COSTS, Cost
+from gpubench.work.costs import TRACKED_COSTS, Cost
 
 T = TypeVar("T")
 
@@ -139,7 +140,7 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
         tracked = TrackedBenchmark(group, provenance)
         attributes |= {
             f"track_{name}": _track_method(group, name, cost, counted, source, tracked)
-            for name, cost in COSTS.items()
+            for name, cost in TRACKED_COSTS.items()
         }
     return type(group.class_name, (), attributes)
 
@@ -424,6 +425,6 @@ class TimedBenchmark:
 
 def _end_as(outcome: CaseRecord) -> NoReturn:
     """Raise what shows asv an outcome without a time: n/a, or failed."""
-    if outcome.status in ("skipped", "verified"):
+    if outcome.status in UNMEASURED_STATUSES:
         raise NotImplementedError(outcome.reason)
     raise GpubenchError(outcome.reason or outcome.status)

@@ -20,7 +20,7 @@ from gpubench.names import pattern_fault
 
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
-MAX_BYTES = 2**17
+MAX_CONFIG_BYTES = 2**17
 """Of a configuration: with asv's own comments it has some 8 KB."""
 
 
@@ -153,7 +153,7 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
     if leads_out(path, path.parent):
         raise ValueError(LEADS_OUT)
     try:
-        text = read_regular(path, MAX_BYTES).decode()
+        text = read_regular(path, MAX_CONFIG_BYTES).decode()
     except OSError as error:
         raise ValueError(error.strerror or str(error)) from error
     except TooLarge as error:

@@ -27,7 +27,6 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict, write_local_requirement
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
@@ -36,10 +35,12 @@ from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name, verify_command
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.suite.loading import load_suites
+from gpubench.temporary import remove_abandoned
 
-FOLDER = "gpubench"
+REPORT_FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
 
 KEEPING = ("run", "continuous", "find")
@@ -49,7 +50,7 @@ QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
 
 
-MAX_REASONS = 5
+MAX_UNTIMED_REASONS = 5
 """Reasons why cases have no time, at the end of a run; the report has all."""
 
 
@@ -181,10 +182,10 @@ def say_why_there_is_no_time() -> None:
             reason = (record.reason or "no reason is known").splitlines()[0]
             causes.setdefault((record.status, reason), []).append(record)
     frequent = sorted(causes.items(), key=lambda cause: -len(cause[1]))
-    for (status, reason), records in frequent[:MAX_REASONS]:
+    for (status, reason), records in frequent[:MAX_UNTIMED_REASONS]:
         cases = "1 case" if len(records) == 1 else f"{len(records)} cases"
         log.info(f"gpubench: {cases} {status}: {reason}{_next(records[0])}")
-    if (left := len(causes) - MAX_REASONS) > 0:
+    if (left := len(causes) - MAX_UNTIMED_REASONS) > 0:
         log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
     log.flush()
 
@@ -192,7 +193,7 @@ def say_why_there_is_no_time() -> None:
 def _next(record: CaseRecord) -> str:
     """Return the command that shows more of a case that failed."""
     name = parse_benchmark_name(record.benchmark)
-    if record.status in ("verified", "skipped") or name is None:
+    if record.status in UNMEASURED_STATUSES or name is None:
         return ""
     command = verify_command(name.suite, name.kernel, name.implementation, record.case)
     return f"; see `{command}`"
@@ -262,7 +263,7 @@ class ForkServer(runner.ForkServer):  # type: ignore[misc]
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]
     """asv finds subclasses of its ``OutputPublisher`` and calls them when its site is written."""
 
-    name = FOLDER
+    name = REPORT_FOLDER
     button_label = "gpubench report"
     description = "Speedups of implementations over their baseline"
     order = 1000
@@ -282,7 +283,7 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
             table, faults = project_table(Path(conf.results_dir), project, suites)
             for fault in faults:
                 log.warning(f"gpubench: {fault}")
-            folder = Path(conf.html_dir) / FOLDER
+            folder = Path(conf.html_dir) / REPORT_FOLDER
             index = write_report(table, folder, templates if templates.is_dir() else None)
         except GpubenchError as error:
             log.warning(f"gpubench: {error}")

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+TOUCHED_SECONDS = 2.0
+"""A file that was touched since may be touched again without another moment: FAT counts in steps of
+two seconds, others in milliseconds (git's documentation, racy-git)."""
+
 MOST_BYTES = 2**26
 """A result file has some hundred bytes for each case, a record some thousand: a larger one is
 something else. Reading 64 MiB takes some 300 MB of memory."""

@@ -11,17 +11,71 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
 
+MAX_NUMBER = 2**128
+"""Largest magnitude of a number, and of a fraction's numerator and denominator: beyond every size
+and seed of NumPy (64 bits), and still a few words of memory."""
+
 CPU = "cpu"
 """The device of an ordinary function; an identity does not name it."""
 
+BANDWIDTHS = ("triad_bytes_per_second", "copy_bytes_per_second")
+"""Facts of a device that tell what its memory was measured to do."""
+
+PEAK_BANDWIDTH = "peak_bytes_per_second"
+"""The fact that tells what its memory does by the datasheet."""
+
+IN_PROCESS_DEVICES = (CPU, "threads")
+"""Kinds of devices whose work is done in the process that measures."""
+
+TOGETHER = "together"
+"""Backend of implementations whose parts do the work at once."""
+
+GPU_DEVICES = ("cuda", "cl")
+"""Kinds of devices with a memory of their own, whose calls return before the work is done."""
+
 Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
-TIMES: tuple[str, ...] = get_args(Time)
-"""The labelled times, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledTime:
+    """What is to be known of a labelled time; ``measure/times.py`` has how it is taken."""
+
+    name: Time
+    is_compared: bool = False
+    """A speedup over the baseline is stated for it, and its samples may be taken in pairs."""
+    is_resident: bool = False
+    """The device's memory holds the arrays before and after, so that its bandwidth is a bound."""
+    has_curve: bool = False
+    """It grows with the size, so that it can be estimated between two measured ones."""
+    is_fresh: bool = False
+    """Each sample is a process of its own: few are taken, and none of a size of its own."""
+    is_once: bool = False
+    """A process has it once, so that it differs more from run to run."""
+
+
+DECLARED_TIMES: tuple[LabelledTime, ...] = (
+    LabelledTime("kernel", is_compared=True, is_resident=True, has_curve=True),
+    LabelledTime("end_to_end", is_compared=True, has_curve=True),
+    LabelledTime("transfer", has_curve=True),
+    LabelledTime("launch"),
+    LabelledTime("compile", is_fresh=True, is_once=True),
+    LabelledTime("cold", is_compared=True, is_resident=True, is_once=True),
+    LabelledTime("start", is_fresh=True, is_once=True),
+)
+"""The labelled times, in the order in which they are shown. All else that is known of them is
+derived from this list."""
+
+TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES)
+COMPARED_TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES if time.is_compared)
+RESIDENT_TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES if time.is_resident)
+CURVE_TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES if time.has_curve)
+FRESH_TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES if time.is_fresh)
+ONCE_TIMES: tuple[str, ...] = tuple(time.name for time in DECLARED_TIMES if time.is_once)
 
 QUANTITIES = ("memory", "peak_memory", "tracked")
 """What asv's ``mem``, ``peakmem`` and ``track`` benchmarks give in place of a time: the bytes of an
@@ -30,10 +84,7 @@ object, the most bytes of a process, and any number."""
 LABELS = (*TIMES, *QUANTITIES)
 """Labels of everything that a benchmark gives, in the order in which they are shown."""
 
-FRESH_TIMES = frozenset({"compile", "start"})
-"""Those of which a sample is a process of its own: few are taken, and none of a size of its own."""
-
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """Names of suites, kernels and implementations: lower-case, no double underscore."""
 
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
@@ -67,6 +118,16 @@ class BenchmarkName:
         return f"suites.{self.class_name}.time_{self.time}"
 
 
+def device_kind(device: str) -> str:
+    """Return the part of a device's name before its number or address: ``cuda`` of ``cuda:0``."""
+    return device.partition(":")[0]
+
+
+def is_gpu(device: str) -> bool:
+    """Return whether it is a device of ``GPU_DEVICES``."""
+    return device_kind(device) in GPU_DEVICES
+
+
 def kernel_title(suite: str, kernel: str) -> str:
     """Name of a kernel among all: ``vector_add``, or ``suite.kernel`` where the two differ."""
     return kernel if suite == kernel else f"{suite}.{kernel}"
@@ -92,7 +153,7 @@ def _split_class_name(class_name: str, time: str) -> BenchmarkName | None:
     parts = class_name.split("__")
     if len(parts) == 2:
         parts.insert(0, parts[0])
-    if len(parts) != 3 or not all(NAME.fullmatch(part) for part in parts):
+    if len(parts) != 3 or not all(NAME_PATTERN.fullmatch(part) for part in parts):
         return None
     suite, kernel, implementation = parts
     return BenchmarkName(suite, kernel, implementation, time)

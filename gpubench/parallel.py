@@ -30,7 +30,7 @@ WAITING = 3
 """Parts and results in memory for each process, at most: one that it works on, the next one, and
 one that the caller comes to later."""
 
-PATIENCE = 5.0
+MAX_STOPPING_SECONDS = 5.0
 """Seconds until a process is killed that should stop: by then it hangs in a part, such as a kernel
 that never returns, and does not write a result."""
 
@@ -127,7 +127,7 @@ def _stopped_on_the_way(pool: ProcessPoolExecutor) -> Iterator[None]:
     except BaseException:
         with ctrl_c_is_ours():  # which the user may have pressed twice
             pool.shutdown(wait=False, cancel_futures=True)
-            patience = time.monotonic() + PATIENCE
+            patience = time.monotonic() + MAX_STOPPING_SECONDS
             while processes := {*multiprocessing.active_children()} - before:
                 for process in processes:
                     if time.monotonic() > patience:

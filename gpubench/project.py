@@ -26,7 +26,7 @@ from gpubench.results import (
     open_table,
     table_path,
 )
-from gpubench.suite.folder import MAX_BYTES, suite_files, suite_paths
+from gpubench.suite.folder import MAX_SUITE_BYTES, suite_files, suite_paths
 
 if TYPE_CHECKING:
     from gpubench.suite.model import Kernel
@@ -93,7 +93,7 @@ def declared_renames(suites: Path) -> Renames:
     """Read what suites, those in folders too, call otherwise now than results may; raises
     ``SuiteError``. Suites are read only if one may have old names."""
     files = suite_paths(suites, nested=True) if suites.is_dir() else [suites]
-    if not any(_may_have(_OLD_NAMES, file) for file in files):
+    if not any(_may_have(_OLD_NAMES_PATTERN, file) for file in files):
         return Renames()
     from gpubench.suite.loading import load_suites
     from gpubench.suite.model import old_names
@@ -129,13 +129,13 @@ def _kernel_names(suite: str, name: str, kernel: Kernel) -> KernelNames:
     )
 
 
-_OLD_NAMES = re.compile(rb"\bwas['\"]?\s*:")
+_OLD_NAMES_PATTERN = re.compile(rb"\bwas['\"]?\s*:")
 """The field ``was``."""
 
 
 def _may_have(field: re.Pattern[bytes], path: Path) -> bool:
     try:
-        return field.search(read_regular(path, MAX_BYTES)) is not None
+        return field.search(read_regular(path, MAX_SUITE_BYTES)) is not None
     except OSError:
         return False
     except TooLarge:

@@ -17,11 +17,11 @@ from gpubench.links import LEADS_OUT, leads_out
 from gpubench.suite.reader import read_suite_file
 from gpubench.suite.tree import Node
 
-NAME = "gpubench.yaml"
+PROJECT_FILE = "gpubench.yaml"
 
-VERSION = 1
+PROJECT_FILE_VERSION = 1
 
-FORM = "write github: fv-az*, or github: [fv-az*, runner-*]"
+MACHINES_FORM = "write github: fv-az*, or github: [fv-az*, runner-*]"
 
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
 """Names for several machines: beside their results there is a folder of that name."""
@@ -45,7 +45,7 @@ class Machines:
 def read_machines(folder: Path) -> tuple[Machines, tuple[Fault, ...]]:
     """Read the file of a project, and everything that is wrong with it; a file with faults stands
     for no machines."""
-    path = folder / NAME
+    path = folder / PROJECT_FILE
     if not path.exists():
         return Machines(), ()
     if leads_out(path, folder):
@@ -61,16 +61,18 @@ def read_machines(folder: Path) -> tuple[Machines, tuple[Fault, ...]]:
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    yield from head_faults(root, VERSION, "machines")
+    yield from head_faults(root, PROJECT_FILE_VERSION, "machines")
     machines = root.find("machines")
     if machines and not machines.entries:
-        yield machines.origin.fault(f"machines is a mapping of names; {FORM}")
+        yield machines.origin.fault(f"machines is a mapping of names; {MACHINES_FORM}")
     for name, node in root.fields("machines").items():
         if not MACHINE.fullmatch(name):
             yield node.key_fault(f"{name!r}: a name has letters, digits, blanks and . _ - alone")
         for one in node.items or (node,):
             if not isinstance(one.content, str) or not one.content:
-                yield one.origin.fault(f"a pattern is the text of a machine's name; {FORM}")
+                yield one.origin.fault(
+                    f"a pattern is the text of a machine's name; {MACHINES_FORM}"
+                )
 
 
 def _patterns(node: Node) -> tuple[str, ...]:

@@ -19,14 +19,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from gpubench.errors import GpubenchError
-from gpubench.names import Value
+from gpubench.names import MAX_NUMBER, Value
+from gpubench.statuses import RecordedStatus
 
-FORMAT = 1
+RECORD_FORMAT = 1
 """Raised when a reader of an older release could misunderstand a line."""
 
 SUFFIX = ".gpubench.jsonl"
@@ -49,20 +50,11 @@ ORDER_DEPENDENT = "its work depends on the order of threads"
 MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 
-MAX_NUMBER = 2**128
-"""As of ``gpubench.suite.arithmetic.LIMIT``."""
-
 MAX_COUNT = 2**63 - 1
 """Of a count: what the table's columns hold."""
 
 MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
-
-RecordedStatus = Literal[
-    "started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"
-]
-"""``verified``: right on a device in software, which has no times. ``killed``: the process that
-measured ended, and who had started it says how; in files, where its device was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +246,16 @@ class CountsRecord:
 
 Line = RunRecord | CaseRecord | RoundsRecord | CountsRecord
 
-_KINDS: dict[str, type[Line]] = {
+_RECORD_KINDS: dict[str, type[Line]] = {
     "run": RunRecord,
     "case": CaseRecord,
     "rounds": RoundsRecord,
     "counts": CountsRecord,
 }
-_DECODERS = {kind.encode(): msgspec.json.Decoder(type_) for kind, type_ in _KINDS.items()}
-_BEGINNING = re.compile(rb'\{"format": %d, "kind": "(%s)", ' % (FORMAT, b"|".join(_DECODERS)))
+_DECODERS = {kind.encode(): msgspec.json.Decoder(type_) for kind, type_ in _RECORD_KINDS.items()}
+_BEGINNING = re.compile(
+    rb'\{"format": %d, "kind": "(%s)", ' % (RECORD_FORMAT, b"|".join(_DECODERS))
+)
 """Of the lines that ``to_line`` writes: what they are is told without reading them twice."""
 
 
@@ -327,8 +321,8 @@ def to_line(record: Line) -> str:
     """Return one line of a record file, newline included; fields at their default are left out, and
     of a long reason its middle."""
     record = _cut(record)
-    kind = next(kind for kind, type_ in _KINDS.items() if type(record) is type_)
-    content = {"format": FORMAT, "kind": kind, **_without_defaults(record)}
+    kind = next(kind for kind, type_ in _RECORD_KINDS.items() if type(record) is type_)
+    content = {"format": RECORD_FORMAT, "kind": kind, **_without_defaults(record)}
     line = json.dumps(content, default=str) + "\n"
     if isinstance(record, CountsRecord) and len(line) > MAX_LINE:  # kernels of thousands of lines
         return to_line(replace(record, launches=tuple(map(_without_lines, record.launches))))
@@ -406,12 +400,14 @@ def _decoded(line: str | bytes) -> Line:
         version, kind = content["format"], content["kind"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise GpubenchError(f"no line of a gpubench record: {text[:80]!r}") from error
-    if version != FORMAT:
-        raise GpubenchError(f"record format {str(version)[:80]}; this release reads {FORMAT}")
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if version != RECORD_FORMAT:
+        raise GpubenchError(
+            f"record format {str(version)[:80]}; this release reads {RECORD_FORMAT}"
+        )
+    if not isinstance(kind, str) or kind not in _RECORD_KINDS:
         raise GpubenchError(f"unknown kind of record line: {str(kind)[:80]!r}")
     try:
-        return msgspec.convert(content, _KINDS[kind])
+        return msgspec.convert(content, _RECORD_KINDS[kind])
     except (msgspec.MsgspecError, OverflowError) as error:
         if "missing required field" in str(error):
             raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error

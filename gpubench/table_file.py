@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-FOLDER = ".gpubench-cache"
+CACHE_FOLDER = ".gpubench-cache"
 """Beside the results directory, with a ``.gitignore`` of its own."""
 
 
@@ -14,4 +14,4 @@ def table_path(results_dir: Path) -> Path:
     """Return where the table of a results directory is kept."""
     place = Path(os.path.realpath(results_dir))  # which ``resolve`` refuses of a looped link
     name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
-    return place.parent / FOLDER / f"{name}.duckdb"
+    return place.parent / CACHE_FOLDER / f"{name}.duckdb"

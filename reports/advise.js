@@ -316,5 +316,5 @@ const gpubenchAdvice = (() => {
   };
 
   window.addEventListener("DOMContentLoaded", start);
-  return { advise, kernel: (data) => kernels.set(document.currentScript.getAttribute("src"), data), kernels };
+  return { advise, estimate, kernel: (data) => kernels.set(document.currentScript.getAttribute("src"), data), kernels };
 })();

@@ -6,7 +6,6 @@
 const gpubench = (() => {
   const NEWEST = 200; // commits to choose from at first
   const FOLDER = "compare-data/";
-  const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
   const [PAIRS, TIMES, SPEEDUPS] = ["pairs", "times", "speedups"]; // what a ratio is made of
   const COLUMNS = 6; // median and ends of its interval, speedup and ends of its interval
   const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
@@ -27,6 +26,7 @@ const gpubench = (() => {
   const cases = new Map();
   let index = null;
   let turn = 0;
+  let result = null; // the comparison that is shown, after the first
 
   const factorOf = (ratio) => Math.max(ratio.value, 1 / ratio.value);
   const factorText = (ratio) =>
@@ -137,7 +137,7 @@ const gpubench = (() => {
       oneThread: list.oneThread.has(place),
       limits: list.limits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
       ratioLimits: list.ratioLimits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
-      baseline: list.baselines[place],
+      baseline: data.baselines[place] ?? list.baselines[place],
     };
   };
 
@@ -364,7 +364,7 @@ const gpubench = (() => {
 
   // Verdict, case, count, before, after, change and note of a difference.
   const countCells = ({ label, verdict, note, pair }) => {
-    const head = [`${index.counted.signs[verdict] ?? ""} ${verdict}`.trim(), label];
+    const head = [`${index.counted.looks[verdict]?.sign ?? ""} ${verdict}`.trim(), label];
     if (!pair) return [...head, "", "", "", "", note];
     const { count, was, is } = pair;
     const change = `${is > was ? "+" : ""}${whole(is - was)} (${was ? ratioText(is / was) : "from 0"})`;
@@ -378,8 +378,7 @@ const gpubench = (() => {
     const body = element("tbody");
     for (const row of counted.rows.slice(0, index.counted.most)) {
       const [verdict, label, count, before, after, change, note] = countCells(row);
-      const css = { grew: "worse", lost: "broken", improved: "better" }[row.verdict] ?? "";
-      const sign = index.counted.signs[row.verdict] ?? "";
+      const { sign, css_class: css } = index.counted.looks[row.verdict] ?? { sign: "", css_class: "" };
       const what = element("span", { className: `change ${css}` }, count ? `${sign} ${count}`.trim() : verdict);
       const numbers = [before, after, change].map((cell) => element("td", { className: "number" }, cell));
       body.append(element("tr", {}, element("th", { scope: "row" }, label), element("td", { className: "what" }, what), ...numbers, element("td", { className: "prose" }, note)));
@@ -423,11 +422,16 @@ const gpubench = (() => {
     return cell;
   };
 
-  const tableRow = (row) => {
-    const name = row.label.split(" ");
-    const change = element("span", { className: `change ${CLASSES[row.verdict] ?? ""}` });
-    if (index.signs[row.verdict]) {
-      const sign = element("span", {}, index.signs[row.verdict]);
+  const caseCell = ({ label }) => {
+    const name = label.split(" ");
+    return element("th", { scope: "row" }, name.slice(0, 2).join(" "), element("small", {}, name.slice(2).join(" ")));
+  };
+
+  const changeCell = (row) => {
+    const look = index.looks[row.verdict];
+    const change = element("span", { className: `change ${look?.css_class ?? ""}` });
+    if (look) {
+      const sign = element("span", {}, look.sign);
       sign.setAttribute("aria-hidden", "true");
       change.append(sign, " ");
     }
@@ -438,12 +442,21 @@ const gpubench = (() => {
     if (row.ratio) {
       what.append(element("small", {}, `${differs ? "" : `${factorText(row.ratio)}, `}${intervalText(row.ratio)}`));
     }
-    const head = element("th", { scope: "row" }, name.slice(0, 2).join(" "), element("small", {}, name.slice(2).join(" ")));
-    return element(
-      "tr", {}, head, what, sideCell(row.before), sideCell(row.after),
-      element("td", { className: "number" }, speedupsText(row)),
-      element("td", { className: "prose" }, noteText(row)),
-    );
+    return what;
+  };
+
+  // Cells of columns that have more than their words, by the names in gpubench/report/comparison_columns.py.
+  const CELLS = {
+    case: caseCell,
+    change: changeCell,
+    before: ({ before }) => sideCell(before),
+    after: ({ after }) => sideCell(after),
+  };
+
+  const tableRow = (row) => {
+    const cells = index.columns.map(([name, , isNumber]) =>
+      CELLS[name] ? CELLS[name](row) : element("td", { className: isNumber ? "number" : "prose" }, WORDS[name](row)));
+    return element("tr", {}, ...cells);
   };
 
   const speedupsText = ({ before, after }) =>
@@ -465,7 +478,7 @@ const gpubench = (() => {
 
   const table = (rows, caption) => {
     const body = element("tbody");
-    const heads = [["Case"], ["Change"], ["Before", "number"], ["After", "number"], ["Speedup", "number"], ["Note"]];
+    const heads = index.columns.map(([, head, isNumber]) => (isNumber ? [head, "number"] : [head]));
     const root = element("div", { className: "list" }, scrolling(caption, heads, body, { className: "differences" }));
     Object.assign(root.dataset, { list: "cases", noun: "case" });
     list(root, rows.map((row) => ({
@@ -502,13 +515,23 @@ const gpubench = (() => {
 
   const escaped = (text) => text.replace(/[\r\n]/g, " ").replace(/[\\`*_[\]<>|~#@!]/g, "\\$&");
 
+  const verdictWords = (row) => `${index.looks[row.verdict]?.sign ?? ""} ${row.verdict}${row.sure ? index.sure : ""}`.trim();
+
+  const factorWords = ({ ratio }) => (ratio ? `${factorText(ratio)}${known(ratio) ? ` (${intervalText(ratio)})` : ""}` : "");
+
+  // The words of each column, as gpubench/report/comparison_columns.py has them.
+  const WORDS = {
+    verdict: verdictWords,
+    case: ({ label }) => label,
+    factor: factorWords,
+    before: ({ before }) => sideText(before),
+    after: ({ after }) => sideText(after),
+    speedup: speedupsText,
+    note: noteText,
+  };
+
   const markdownRow = (row) => {
-    const factor = row.ratio ? `${factorText(row.ratio)}${known(row.ratio) ? ` (${intervalText(row.ratio)})` : ""}` : "";
-    const cells = [
-      `${index.signs[row.verdict] ?? ""} ${row.verdict}${row.sure ? index.sure : ""}`.trim(), escaped(row.label), factor,
-      sideText(row.before), sideText(row.after), speedupsText(row),
-      escaped(noteText(row)),
-    ];
+    const cells = index.markdown_columns.map(([name, isForeign]) => (isForeign ? escaped(WORDS[name](row)) : WORDS[name](row)));
     return `| ${cells.join(" | ")} |`;
   };
 
@@ -517,8 +540,7 @@ const gpubench = (() => {
     const lines = [index.marker, `### ${escaped(title)}`, "", `**${countsLine(result)}**`, ""];
     for (const sentence of result.sentences) lines.push(escaped(sentence), "");
     if (rows.length) {
-      lines.push("| | case | factor | before | after | speedup | note |", "|---|---|--:|--:|--:|--:|---|");
-      lines.push(...rows.slice(0, index.most_in_markdown).map(markdownRow), "");
+      lines.push(...index.markdown_head, ...rows.slice(0, index.most_in_markdown).map(markdownRow), "");
       if (rows.length > index.most_in_markdown) lines.push(`and ${(rows.length - index.most_in_markdown).toLocaleString("en-US")} more`, "");
     }
     for (const [where, labels] of [["before", result.onlyOld], ["after", result.onlyNew]]) {
@@ -569,7 +591,7 @@ const gpubench = (() => {
     }
     if (mine !== turn) return;
     const sides = [old, now].map(({ setup, commit, data }) => ({ setup, commit, data, list: cases.get(setup.key) }));
-    const result = compare(...sides);
+    result = compare(...sides);
     render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data), compareCounts(...sides));
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
   };
@@ -662,6 +684,9 @@ const gpubench = (() => {
   };
 
   return {
+    get result() {
+      return result;
+    },
     index(content) {
       index = content;
       start();

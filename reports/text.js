@@ -14,7 +14,8 @@ const gpubenchText = (() => {
     if (!Number.isFinite(value)) return "unknown";
     if (value === 0) return "0";
     const magnitude = Number(value.toExponential(2).split("e")[1]);
-    if (magnitude < -4 || magnitude >= 9) return value.toExponential(2);
+    // Two digits of the exponent at least, as Python writes it.
+    if (magnitude < -4 || magnitude >= 9) return value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
     return formats[Math.max(2 - magnitude, 0)].format(value);
   };
   const unit = (value) => UNITS.find(([factor]) => Math.abs(value) >= 0.9995 * factor) ?? UNITS.at(-1);
@@ -31,7 +32,7 @@ const gpubenchText = (() => {
   const bytes = (value) => {
     const prefixes = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
     const [scale, name] = prefixes.find(([least]) => Math.abs(value) >= least) ?? [1, "B"];
-    return `${digits(value / scale)}${SPACE}${name}`;
+    return `${scale > 1 ? digits(value / scale) : value.toFixed(0)}${SPACE}${name}`;
   };
   // A value with its unit, as `quantity` of text.py.
   const quantity = (value, of) => {

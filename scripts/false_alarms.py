@@ -452,7 +452,7 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
     pairs: list[NDArray[np.float64]] = []
     with (
         patch.multiple(paired, BRIEF_PAIRS=5, BRIEF=10.0),
-        patch.object(intervals, "PAIRED_ERROR", intervals.ERROR),
+        patch.object(intervals, "PAIRED_ERROR", intervals.VERDICT_ERROR),
     ):
         intervals._signed_rank.cache_clear()  # of the other error
         for _ in range(comparisons):
@@ -462,7 +462,7 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
                 pairs.append(np.reshape(record.pair_ratios, (paired.BRIEF_ROUNDS, -1)))
         for rounds in (9, 12, 20, 30, paired.BRIEF_ROUNDS):
             medians = [np.median(one[:rounds, :3], axis=1) for one in pairs]
-            sign = sum(quantile_ci(m, 0.5, intervals.ERROR)[1][1] < 1 for m in medians)
+            sign = sum(quantile_ci(m, 0.5, intervals.VERDICT_ERROR)[1][1] < 1 for m in medians)
             ranks = [intervals.paired_speedup(m.tolist()) for m in medians]
             found = sum(one is not None and one.high < 1 for one in ranks)
             words = f"{kind}, {rounds} rounds of three pairs, 5 % slower"

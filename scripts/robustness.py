@@ -52,7 +52,7 @@ from hostile_files import (
 from gpubench import cli
 from gpubench.parallel import processors
 from gpubench.record import RoundsRecord
-from gpubench.report.render import PARTS
+from gpubench.report.render import NEW_FOLDER_PREFIX
 from gpubench.results import open_table
 
 for room in ("browser", "end_to_end", "fleet"):
@@ -227,7 +227,7 @@ def _kill_readers(project: Any, rng: random.Random, counts: Counts, kills: int) 
             faults.append(f"it ended with {code}")
         killed += code is None
         counts.add(f"{command[0]} {killed}", _outcome(code is None, faults))
-    if left := [*project.path.rglob(f"{PARTS}*")]:
+    if left := [*project.path.rglob(f"{NEW_FOLDER_PREFIX}*")]:
         counts.add("report", Outcome("escaped", words=f"{len(left)} folders are left behind"))
 
 
@@ -375,7 +375,7 @@ def _left_by(project: Any) -> list[str]:
     faults += [
         f"{page} is not whole"
         for page in project.path.glob("reports/html/**/*.html")
-        if PARTS not in f"{page}" and not page.read_text().rstrip().endswith("</html>")
+        if NEW_FOLDER_PREFIX not in f"{page}" and not page.read_text().rstrip().endswith("</html>")
     ]
     if project.results.exists():
         # A fork has imported what it needs: a Python of its own would take five times as long.

@@ -47,7 +47,7 @@ from gpubench.analysis.scatter import (
 )
 from gpubench.errors import GpubenchError, ResultsError
 from gpubench.results import CaseName, Row, Table, open_table
-from gpubench.results.kinds import KINDS, Kind, kind_of
+from gpubench.results.kinds import CASE_KINDS, Kind, kind_of
 from gpubench.results.ratio import Ratio
 
 RESULTS = Path(".asv/results")
@@ -181,7 +181,7 @@ def print_coverage(runs: Sequence[Run]) -> None:
                 inside[kind] += interval[0] <= (later.seconds or 0.0) <= interval[1]
                 widths[kind].append(interval[1] / (row.seconds or 1.0) - 1)
     print("medians of later runs in an interval of an earlier one: rounds, next run (its half)")
-    for kind in (kind for kind in KINDS if total[kind]):
+    for kind in (kind for kind in CASE_KINDS if total[kind]):
         print(
             f"  {kind:34} {rounds[kind] / total[kind]:6.1%} {inside[kind] / total[kind]:6.1%} "
             f"(+{np.median(widths[kind]):.1%}) of {total[kind]}"
@@ -205,7 +205,7 @@ def print_scatter(runs: Sequence[Run]) -> None:
             log = math.log((later.seconds or 1.0) / (row.seconds or 1.0))
             differences[kind_of(row)].setdefault(row.name, []).append(log)
     print("scatter of times: mean (median) between rounds, and between runs; its shares")
-    for kind in (kind for kind in KINDS if differences[kind]):
+    for kind in (kind for kind in CASE_KINDS if differences[kind]):
         of_runs = [np.mean(np.square(logs)) / 2 for logs in differences[kind].values()]
         sides = " ".join(
             f"{math.sqrt(np.mean(each)):7.1%} ({math.sqrt(np.median(each)):.1%})"
@@ -247,7 +247,7 @@ def print_verdicts(runs: Sequence[Run]) -> None:
         sure = sum(item.is_sure for item in false)
         worst = max(worst, len(false) / max(len(items), 1))
         print(f"  {one.side.label} {other.side.label}: {len(false)} of {len(items)}, {sure} sure")
-    for kind in (kind for kind in KINDS if judged[kind]):
+    for kind in (kind for kind in CASE_KINDS if judged[kind]):
         print(f"  {kind:34} {told[kind] / judged[kind]:6.2%} of {judged[kind]}")
     share = told.total() / max(judged.total(), 1)
     print(f"  {'all':34} {share:6.2%} of {judged.total()}; the worst pair {worst:.2%}")
@@ -268,7 +268,7 @@ def print_planted(runs: Sequence[Run], factor: float) -> None:
                     total[kind_of(other.rows[item.name])] += 1
                     found[kind_of(other.rows[item.name])] += item.verdict == "slower"
     print(f"{factor:g} times as long in one of ten cases, found between neighbouring runs")
-    for kind in (kind for kind in KINDS if total[kind]):
+    for kind in (kind for kind in CASE_KINDS if total[kind]):
         print(f"  {kind:34} {found[kind] / total[kind]:6.1%} of {total[kind]}")
     print(f"  {'all':34} {found.total() / max(total.total(), 1):6.1%} of {total.total()}")
 

@@ -30,7 +30,7 @@ A line is one problem, with the time of the baseline. The other columns are spee
 implementation and, where that is not `cpu`, its device; above 1 is faster. In brackets stands what
 is not clearly apart from 1x. Where an estimator is fitted, its score follows the time or the
 speedup; where memory was watched, the most that a run held. A dash: not measured. Under a
-table stand the cases that ended without a time, and why.
+figures stand the cases that ended without a time, and why.
 """
 
 LIBRARIES = ("python", "numpy", "numba")

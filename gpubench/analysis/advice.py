@@ -29,6 +29,7 @@ from gpubench.analysis.estimates import (
     Way,
     get_worst,
 )
+from gpubench.names import device_kind
 from gpubench.results import Ratio
 from gpubench.results.ratio import independent_quotient
 
@@ -36,7 +37,7 @@ Process = Literal["fresh", "cached", "warm"]
 """What a process has to pay: its start and all compilation; its start, with what was compiled kept
 on disk; nothing."""
 
-STEPS = 24
+PLACES_A_DECADE = 24
 """Places at which ways are compared for each factor of ten: one that is the fastest for less than
 10 % of a size is not worth a sentence."""
 
@@ -208,7 +209,7 @@ def is_had(way: Way, have: Sequence[str]) -> bool:
 def fits(way: Way, device: str, one: str) -> bool:
     """Return whether a device of a way is this one, of this kind, or has at most so many
     workers."""
-    kind = device.partition(":")[0]
+    kind = device_kind(device)
     name, _, number = one.rpartition(":")
     if way.workers and name == kind and number.isdecimal():
         return way.workers <= int(number)
@@ -266,7 +267,7 @@ def _price(way: Way, ask: Ask) -> float | None:
     """Return the price of the devices, else of their kinds, else of the machine."""
     prices = ask.prices
     of_each = [
-        prices.get(device, prices.get(device.partition(":")[0])) for device in way.device.split(AND)
+        prices.get(device, prices.get(device_kind(device))) for device in way.device.split(AND)
     ]
     known = [price for price in of_each if price is not None]
     return sum(known) if len(known) == len(of_each) else prices.get(ask.machine)
@@ -276,7 +277,7 @@ def find_stretches(
     totals: Callable[[float], Sequence[Total | None]], first: float, last: float
 ) -> tuple[Stretch, ...]:
     """Return where which way is clearly the fastest; nothing where it is the same everywhere."""
-    steps = max(math.ceil(STEPS * math.log10(last / first)), 1)
+    steps = max(math.ceil(PLACES_A_DECADE * math.log10(last / first)), 1)
     found: list[Stretch] = []
     for step in range(steps + 1):
         place = float(math.floor(first * (last / first) ** (step / steps) + 0.5))

@@ -17,7 +17,6 @@ from typing import TypeGuard
 import msgspec
 
 from gpubench.analysis.estimates import (
-    CURVES,
     MAX_FACTOR,
     MIN_DRIFT,
     Conditions,
@@ -35,6 +34,7 @@ from gpubench.analysis.estimates import (
 from gpubench.errors import ResultsError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.links import leads_out
+from gpubench.names import CURVE_TIMES
 from gpubench.record import SUFFIX, record_name
 from gpubench.results import Row, Setup
 from gpubench.results.asv_files import LONGEST, SHORTEST
@@ -240,7 +240,7 @@ class Hidden:
 def hide(key: tuple[str, str], rows: Sequence[Row], conditions: Conditions) -> Hidden:
     """Hide sizes of a kernel with these rows on one setup."""
     timed = [
-        row for row in rows if row.seconds and not row.is_disturbed and row.name.time in CURVES
+        row for row in rows if row.seconds and not row.is_disturbed and row.name.time in CURVE_TIMES
     ]
     axes = find_axes(timed)
     values = [sorted({row.sizes.get(axis, 0.0) for row in timed}) for axis in axes]

@@ -25,7 +25,7 @@ from gpubench.analysis.steps import (
     scatter_of,
 )
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
-from gpubench.results.ratio import ERROR, quotient
+from gpubench.results.ratio import VERDICT_ERROR, quotient
 
 FEWEST_POINTS = 10
 """Measured commits from which steps are sought; below, neighbours are held against each other."""
@@ -39,7 +39,7 @@ PENALTY = 3.0
 That of ``asv.step_detect.solve_potts_approx``, where it is not given.
 """
 
-PIECE = 20
+MAX_PIECE_VALUES = 20
 """Most values of a piece, before pieces are merged into levels: that of asv's approximate fit."""
 
 MOVED = 10
@@ -47,7 +47,7 @@ MOVED = 10
 are merged. asv takes as many as a piece has, which gave the same steps in 11,000 series and takes a
 quarter more time."""
 
-TOGETHER = 32
+MAX_SERIES_TOGETHER = 32
 """Series that are fitted at once: more hardly save time, and each takes 160 KB for 1,000 values."""
 
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
@@ -260,7 +260,7 @@ def _steps(
     values = np.log(times[0, measured])
     levels = find_levels(values, [level.stop for level in proposed[:-1]], math.log(least))
     bounds = levels.bounds
-    quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
+    quantile = NormalDist().inv_cdf(1 - VERDICT_ERROR / 2 / len(values))
     quantile *= math.sqrt((1 + levels.memory) / (1 - levels.memory))
     steps = []
     for start, place, stop in zip(bounds, bounds[1:], bounds[2:], strict=False):
@@ -360,9 +360,9 @@ def levels_of(
     least = [THRESHOLD] * len(series) if least is None else least
     jump_costs = np.array([*map(jump_cost, series, least)])
     levels = []
-    for first in range(0, len(series), TOGETHER):
-        several = series[first : first + TOGETHER]
-        costs = jump_costs[first : first + TOGETHER]
+    for first in range(0, len(series), MAX_SERIES_TOGETHER):
+        several = series[first : first + MAX_SERIES_TOGETHER]
+        costs = jump_costs[first : first + MAX_SERIES_TOGETHER]
         pieces = best_pieces(several, costs)
         for values, cost, stops in zip(several, costs.tolist(), pieces, strict=True):
             deviations = get_mu_dist(values.tolist(), [1.0] * len(values))
@@ -373,18 +373,18 @@ def levels_of(
 
 
 def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
-    """Return where pieces of at most ``PIECE`` values end, so that the deviations from their
-    medians and the cost of each jump are least in sum: ``asv.step_detect.solve_potts``, for each
-    series."""
+    """Return where pieces of at most ``MAX_PIECE_VALUES`` values end, so that the deviations from
+    their medians and the cost of each jump are least in sum: ``asv.step_detect.solve_potts``, for
+    each series."""
     length = max(map(len, series))
     values = np.zeros((length, len(series)))  # what follows a series does not count for it
     for place, each in enumerate(series):
         values[: len(each), place] = each
     # Of the piece that ends at a value, by its size less one.
-    deviations = np.full((length, PIECE, len(series)), math.inf)
+    deviations = np.full((length, MAX_PIECE_VALUES, len(series)), math.inf)
     deviations[:, 0] = 0
     ordered = [values]  # the values of each piece of one size, the least first
-    for size in range(2, PIECE + 1):
+    for size in range(2, MAX_PIECE_VALUES + 1):
         more = values[: max(length - size + 1, 0)]
         for rank, row in enumerate(ordered):
             ordered[rank], more = np.minimum(row[1:], more), np.maximum(row[1:], more)
@@ -395,7 +395,7 @@ def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> lis
     least[0] = -costs  # the first piece begins without a jump
     sizes = np.empty((length, len(series)), np.int_)  # of the last piece in them
     for last in range(length):
-        longest = min(last + 1, PIECE)
+        longest = min(last + 1, MAX_PIECE_VALUES)
         sums = least[last + 1 - longest : last + 1][::-1] + costs + deviations[last, :longest]
         sizes[last] = sums.argmin(axis=0) + 1
         least[last + 1] = sums.min(axis=0)

@@ -28,17 +28,10 @@ from gpubench.analysis.scatter import (
     shared_difference,
 )
 from gpubench.errors import ResultsError
-from gpubench.results import (
-    STATUSES,
-    CaseName,
-    Ratio,
-    Row,
-    Snapshot,
-    Status,
-    Table,
-    natural_order,
-)
+from gpubench.names import is_gpu
+from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
 from gpubench.results.ratio import independent_quotient
+from gpubench.statuses import FAILURES, STATUSES, Status
 
 ComparisonVerdict = Literal[
     "slower",
@@ -58,6 +51,9 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
 
+CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
+"""Verdicts that a time has changed: of these it is said what they rest on."""
+
 Basis = Literal["times", "pairs", "speedups", "in turn"]
 """What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
 speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of
@@ -71,8 +67,6 @@ RESTS_ON: Mapping[Basis, str] = {
 }
 """What a verdict rests on: times of two runs, speedups, each against a baseline of the same run, or
 processes of both sides that took turns."""
-
-FAILURES: tuple[Status, ...] = ("wrong", "failed", "timed_out", "killed")
 
 SAME = THRESHOLD
 """Times are the same where the whole interval of their ratio is within this factor of 1x, 5 %, and
@@ -120,10 +114,7 @@ GPU_FACTS: Mapping[str, str] = {"gpu": "GPU", "sm_count": "multiprocessors", "dr
 DRIVER = "driver"
 """The one fact of a GPU that is software: a processor as baseline does not depend on it."""
 
-GPU_DEVICES = ("cuda", "cl")
-"""Kinds of devices that ``GPU_FACTS`` describe: the part of a device's name before the colon."""
-
-IN_TURN = "by its speedup: both times it was measured in turn with its baseline"
+PAIRED_NOTE = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
 NO_INTERVAL = "too few samples for an interval"
 DISTURBED = "other work on the machine disturbed it"
@@ -346,7 +337,7 @@ def compare_rows(
         item = _Compared(name, old_row, new_row)
         item.moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
         if old_row and new_row and old_row.seconds and new_row.seconds:
-            if setups.affects_times(_is_on_gpu(old_row) or _is_on_gpu(new_row)):
+            if setups.affects_times(is_gpu(old_row.device) or is_gpu(new_row.device)):
                 item.basis = "speedups"
                 item.unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
                 item.ratio = None if item.unjudged else speedup_ratio(old_row, new_row)
@@ -399,7 +390,7 @@ def compare_rows(
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
         elif name in verdicts:
             verdict = verdicts[name]
-            note = IN_TURN if basis == "pairs" and verdict in DIFFERING else ""
+            note = PAIRED_NOTE if basis == "pairs" and verdict in DIFFERING else ""
         else:
             disturbed = old_row.is_disturbed or new_row.is_disturbed
             verdict, note = "unclear", DISTURBED if disturbed else NO_INTERVAL
@@ -487,8 +478,8 @@ def why_not_judged(
     baselines = old_rows.get(old.baseline), new_rows.get(old.baseline)
     if old.baseline != new.baseline or _versions_differ(*baselines):
         return OTHER_BASELINE
-    on_gpu = _is_on_gpu(old) or _is_on_gpu(new)
-    baseline_on_gpu = any(row and _is_on_gpu(row) for row in baselines)
+    on_gpu = is_gpu(old.device) or is_gpu(new.device)
+    baseline_on_gpu = any(row and is_gpu(row.device) for row in baselines)
     if on_gpu != baseline_on_gpu and setups.affects_hardware(on_gpu or baseline_on_gpu):
         return OTHER_DEVICE
     if setups.affects_threads and not (on_gpu or (old.pairs and new.pairs)):
@@ -576,10 +567,6 @@ def _versions_differ(old: Row | None, new: Row | None) -> bool:
     any."""
     versions = {row.version for row in (old, new) if row and row.seconds is not None}
     return len(versions - {None}) > 1
-
-
-def _is_on_gpu(row: Row) -> bool:
-    return row.device.partition(":")[0] in GPU_DEVICES
 
 
 def _baseline_ratio(

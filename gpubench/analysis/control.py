@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from asv_runner.statistics import binom_pmf
 
 from gpubench.results import Ratio
-from gpubench.results.ratio import ERROR
+from gpubench.results.ratio import VERDICT_ERROR
 
-STEPS = 2**50
+PROBABILITY_STEPS = 2**50
 """Of probabilities, whose ends are then known to 15 digits."""
 
 
@@ -44,7 +44,7 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
     none.
 
     Its ends are the probabilities at which ``count`` or more, and ``count`` or fewer, have a chance
-    of half of ``ERROR``.
+    of half of ``VERDICT_ERROR``.
     """
 
     def up_to(successes: int, probability: float) -> float:
@@ -53,8 +53,13 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
 
     def least(holds: Callable[[float], bool]) -> float:
         """Return the least probability for which it holds."""
-        return bisect_left(range(STEPS), True, key=lambda step: holds(step / STEPS)) / STEPS
+        return (
+            bisect_left(
+                range(PROBABILITY_STEPS), True, key=lambda step: holds(step / PROBABILITY_STEPS)
+            )
+            / PROBABILITY_STEPS
+        )
 
-    low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > ERROR / 2)
-    high = 1.0 if count == total else least(lambda p: up_to(count, p) <= ERROR / 2)
+    low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > VERDICT_ERROR / 2)
+    high = 1.0 if count == total else least(lambda p: up_to(count, p) <= VERDICT_ERROR / 2)
     return low, high

@@ -24,7 +24,7 @@ def _of(group: str, *names: str) -> tuple[Cost, ...]:
     return tuple(Cost(name, group, name.replace("_", " ")) for name in names)
 
 
-_COUNTED = (
+_COUNTED_COSTS = (
     *_of("sectors", "global_load_sectors", "global_store_sectors", "global_atomic_sectors"),
     *_of(
         "wavefronts",
@@ -57,12 +57,12 @@ RESOURCES = (
 """Costs that the compiler states for each kernel."""
 
 COSTS: tuple[Cost, ...] = (
-    *_COUNTED[:3],
+    *_COUNTED_COSTS[:3],
     _EXCESS_SECTORS,
-    *_COUNTED[3:6],
+    *_COUNTED_COSTS[3:6],
     _EXCESS_WAVEFRONTS,
     _INACTIVE_LANES,
-    *_COUNTED[6:],
+    *_COUNTED_COSTS[6:],
     *RESOURCES,
 )
 """In the order in which they are shown."""
@@ -122,7 +122,7 @@ def worst_resources(counts: CaseCounts) -> Mapping[str, int]:
 def total_costs(counts: CaseCounts) -> Mapping[str, int]:
     """Return costs of all launches of one run by their names; those that are 0 may be absent."""
     totals = counts.totals
-    costs = {cost.name: totals[cost.name] for cost in _COUNTED if cost.name in totals}
+    costs = {cost.name: totals[cost.name] for cost in _COUNTED_COSTS if cost.name in totals}
     lanes = LANES * totals.get("ptx_instructions", 0) - totals.get("ptx_thread_instructions", 0)
     return costs | {
         _EXCESS_SECTORS.name: excess_sectors(totals),

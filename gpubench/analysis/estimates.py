@@ -35,11 +35,19 @@ from typing import Literal, NamedTuple, get_args
 
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.comparison import BASELINE_MOVED
-from gpubench.names import CPU, format_identity, parse_identity
+from gpubench.names import (
+    CPU,
+    CURVE_TIMES,
+    FRESH_TIMES,
+    TOGETHER,
+    device_kind,
+    format_identity,
+    parse_identity,
+)
 from gpubench.results import Row
 
 Kind = Literal["measured", "predicted", "extrapolated"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ESTIMATE_KINDS: tuple[Kind, ...] = get_args(Kind)
 """What an estimate rests on: that very size; sizes on both sides; sizes on one side. The worst
 comes last."""
 
@@ -63,17 +71,8 @@ power. ``docs/measurements.md`` says how many hidden sizes these intervals held.
 MIN_DRIFT = math.log(BASELINE_MOVED)
 """Logarithm of the factor by which times differ at another hour, where no more is known."""
 
-CURVES = ("kernel", "end_to_end", "transfer")
-"""Labelled times that are estimated between sizes."""
-
-ONCE = ("start", "compile")
-"""Labelled times that a process pays once, whatever the size."""
-
-GPU_KINDS = ("cuda", "cl")
-"""Kinds of devices with a memory of their own."""
-
-TOGETHER = "together"
-"""Backend of implementations whose parts do the work at once."""
+ONCE = tuple(reversed(FRESH_TIMES))
+"""Labelled times that a process pays once, whatever the size, in the order in which it does."""
 
 AND = " and "
 """Between the devices of these parts."""
@@ -97,7 +96,7 @@ class Estimate:
 
 def get_worst(kinds: Iterable[Kind]) -> Kind:
     """Return what a sum of estimates rests on."""
-    return max(kinds, key=KINDS.index)
+    return max(kinds, key=ESTIMATE_KINDS.index)
 
 
 def estimate_within(seconds: float, factor: float, kind: Kind) -> Estimate:
@@ -313,7 +312,7 @@ class Way:
     parameters: str
     """Identity of what the kernel varies beside sizes."""
     curves: Mapping[str, Curve]
-    """By the labelled time, those of ``CURVES`` that were measured."""
+    """By the labelled time, those of ``CURVE_TIMES`` that were measured."""
     once: Mapping[str, Estimate] = field(default_factory=dict)
     """``compile``, and of ``start`` what is more than the first call."""
     workers: int | None = None
@@ -336,7 +335,7 @@ class Way:
     @property
     def copies(self) -> bool:
         """Whether arrays of the host have to be copied."""
-        return self.device.partition(":")[0] not in ("", CPU) or "end_to_end" in self.curves
+        return device_kind(self.device) not in ("", CPU) or "end_to_end" in self.curves
 
     def needs(self, part: str) -> bool:
         """Return whether a fresh process pays one of ``ONCE``."""
@@ -391,7 +390,7 @@ def build_ways(
         points: dict[str, dict[Place, Point]] = defaultdict(dict)
         for at, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
             points[row.name.time].setdefault(at, _point(at, row, known))
-        curves = {t: Curve.through(points[t].values()) for t in CURVES if t in points}
+        curves = {t: Curve.through(points[t].values()) for t in CURVE_TIMES if t in points}
         if not curves:
             continue
         its = [row for _, row in group]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpubench.analysis.causes import changed_facts
 from gpubench.analysis.comparison import (
+    CHANGED,
     COMPARISON_VERDICTS,
     REPLACED,
     UNTIMED,
@@ -21,9 +22,6 @@ from gpubench.analysis.sequential import ERROR, plan_looks, verdict_in_turn
 from gpubench.record import INTERLEAVED
 from gpubench.results import CaseName, Row, Snapshot
 from gpubench.results.records import RUN
-
-CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
-"""Verdicts that hold at 99 % for all cases together where processes took turns."""
 
 UNSURE = "the time was over before its verdict was sure; give more with --time"
 

@@ -11,13 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpubench.names import CPU, Value
+from gpubench.names import BANDWIDTHS, CPU, PEAK_BANDWIDTH, Value
 from gpubench.results import Row
-
-BANDWIDTHS = ("triad_bytes_per_second", "copy_bytes_per_second")
-"""Facts of a device whose memory was measured; the higher counts."""
-
-PEAK = "peak_bytes_per_second"
 
 STREAMS = ("triad", "copy")
 """Kernels that do nothing but move data: their rate is a ceiling where no fact gives one."""
@@ -75,7 +70,7 @@ def memory_ceiling(
     if rates:
         name = max(rates, key=lambda name: rates[name])
         source = f"{name.partition('_')[0]} measured on the device"
-        return MemoryCeiling(device, rates[name], source, _positive(conditions.get(PEAK)))
+        return MemoryCeiling(device, rates[name], source, _positive(conditions.get(PEAK_BANDWIDTH)))
     moving = [row for row in streams if row.device == device and _rate(row)]
     # At the largest size, where caches help least.
     best = max(moving, key=lambda row: (row.bytes or 0, _rate(row)), default=None)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpubench.analysis.comparison import time_ratio
+from gpubench.names import device_kind
 from gpubench.results import Ratio, Row
 
 
@@ -53,7 +54,7 @@ def scalings(rows: Iterable[Row]) -> tuple[Scaling, ...]:
         workers = workers_of(row)
         if row.name.time != "kernel" or row.seconds is None or workers is None:
             continue
-        kind = row.device.partition(":")[0]
+        kind = device_kind(row.device)
         fastest = groups[row.name.implementation, kind, row.problem]
         if workers not in fastest or row.seconds < (fastest[workers].seconds or math.inf):
             fastest[workers] = row

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
 from gpubench.results import CaseName, Row, Setup, Table
-from gpubench.results.kinds import KINDS, Kind, kind_of, uses_threads
+from gpubench.results.calibration import CALIBRATION_FORMAT
+from gpubench.results.kinds import CASE_KINDS, Kind, kind_of, uses_threads
 
 Floats = NDArray[np.float64]
 
@@ -84,8 +85,6 @@ was at most 1.05; most cases that are further off have been changed."""
 
 CALIBRATION = "calibration.gpubench"
 """In the folder of a machine, by ``gpubench calibrate``."""
-
-CALIBRATION_FORMAT = 1
 
 CALIBRATION_PRIOR_RUNS = 5
 """Runs of control kernels as which ``SEEN`` counts against them."""
@@ -296,7 +295,7 @@ class RunScatter:
     ratios: Mapping[CaseName, Limits] = field(default_factory=dict)
     """Of speedups."""
     kinds: tuple[KindScatter, ...] = ()
-    """Of times, in the order of ``KINDS``; those that the setup has."""
+    """Of times, in the order of ``CASE_KINDS``; those that the setup has."""
     shared: float = SHARED_SEEN
     """Standard deviation of what two runs share against each other, as a logarithm: the clock, the
     machine."""
@@ -311,7 +310,7 @@ class RunScatter:
         """Return the limits of a case's time, or of its speedup; where the setup has no results of
         it, what other machines showed."""
         known = (self.ratios if of_ratio else self.times).get(row.name)
-        return known or _seen_limits(_RATIO if of_ratio and row.pairs else kind_of(row))
+        return known or _seen_limits(_RATIO_GROUP if of_ratio and row.pairs else kind_of(row))
 
     def next_run(self, row: Row) -> tuple[float, float] | None:
         """Return where the next run's median of a case lies with a chance of 99 %, in the row's
@@ -328,17 +327,17 @@ class RunScatter:
 
 NOTHING_KNOWN = RunScatter()
 
-_RATIO: Literal["ratio"] = "ratio"
+_RATIO_GROUP: Literal["ratio"] = "ratio"
 _Group = Kind | Literal["ratio"]
 """Cases that share a prior: those of a kind, and all ratios of samples taken in turn."""
 
 
 def prior_of(group: _Group) -> Atoms:
     """Return what other machines showed."""
-    return SEEN_RATIOS if group == _RATIO else SEEN[group]
+    return SEEN_RATIOS if group == _RATIO_GROUP else SEEN[group]
 
 
-@lru_cache(maxsize=len(KINDS) + 1)
+@lru_cache(maxsize=len(CASE_KINDS) + 1)
 def _seen_limits(group: _Group) -> Limits:
     shares = on_grid(prior_of(group))
     return tuple(limits_of_weights(shares[None], TAILS[-1])[0].tolist())
@@ -494,7 +493,7 @@ class _Runs:
         freedom = _tail(times, groups, priors)
         limits = np.zeros((count, len(LEVELS)))
         found = []
-        for kind in (kind for kind in KINDS if kind in groups):
+        for kind in (kind for kind in CASE_KINDS if kind in groups):
             cases = groups[kind]
             of_kind, shares = _limits(times[cases], priors[kind], freedom)
             limits[cases] = of_kind
@@ -604,7 +603,7 @@ def read_calibration(folder: Path, machine: str) -> dict[Kind, tuple[float, int]
             )
         measured = {
             kind: (float(each["scatter"]), int(each["runs"]))
-            for kind in KINDS
+            for kind in CASE_KINDS
             if (each := content["kinds"].get(kind))
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -33,7 +33,7 @@ for all."""
 MIN_SHARE = 0.4
 """Share of the cases that have to move alike at a commit."""
 
-NEAR = 2
+MAX_COMMITS_APART = 2
 """Commits that the steps of one shared change may be apart."""
 
 MIN_TOLERANCE = math.log(1.1)
@@ -41,7 +41,7 @@ MAX_TOLERANCE = math.log(MAX_GAIN_APART)
 """How far the factors of cases that change alike may be from the median one: programs gain
 differently by another processor."""
 
-WINDOW = 15
+NOISE_COMMITS = 15
 """Commits whose median is the level that shared noise is held against. What lasts for half of them
 is no noise; so the newest half keeps what it has."""
 
@@ -187,10 +187,10 @@ def spans_of(history: CaseHistories) -> dict[CaseName, tuple[int, int]]:
 def without_shared_noise(times: Times) -> Times:
     """Return times, shape (3, cases, snapshots), without what each run shares for a few commits.
 
-    That is the median over the cases of how far each is from its median over ``WINDOW`` commits.
-    A case whose noise does not become less keeps it.
+    That is the median over the cases of how far each is from its median over ``NOISE_COMMITS``
+    commits. A case whose noise does not become less keeps it.
     """
-    if times.shape[1] < MIN_CASES or times.shape[2] < 2 * WINDOW:
+    if times.shape[1] < MIN_CASES or times.shape[2] < 2 * NOISE_COMMITS:
         return times
     with np.errstate(divide="ignore", invalid="ignore"):
         logarithms = np.log(times[0])
@@ -210,13 +210,15 @@ def shared_changes(
 ) -> list[SharedChange]:
     """Return what ``MIN_SHARE`` of the cases or more share, oldest first.
 
-    Alike are changes in one direction, ``NEAR`` commits apart at most, whose factors are near the
-    median one: by half of its logarithm, at least 1.1x and at most 1.25x.
+    Alike are changes in one direction, ``MAX_COMMITS_APART`` commits apart at most, whose factors
+    are near the median one: by half of its logarithm, at least 1.1x and at most 1.25x.
     """
     at: dict[tuple[bool, int], list[tuple[CaseName, Change]]] = defaultdict(list)
     for name, of_case in changes.items():
         for change in of_case:
-            for place in range(change.after - NEAR, change.after + NEAR + 1):
+            for place in range(
+                change.after - MAX_COMMITS_APART, change.after + MAX_COMMITS_APART + 1
+            ):
                 at[change.slower, place].append((name, change))
     ends = np.array([*spans.values()], np.intp).reshape(-1, 2)
     taken: set[tuple[CaseName, int]] = set()
@@ -273,18 +275,18 @@ def _shared_noise(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of a case without any time there
         shared[enough] = np.nanmedian((logarithms - levels)[:, enough], axis=0)
-    shared[-(WINDOW // 2) :] = 0
+    shared[-(NOISE_COMMITS // 2) :] = 0
     return np.nan_to_num(shared)
 
 
 def _running_median(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the median of ``WINDOW`` snapshots around each; where a case was not measured, its
-    time before counts."""
+    """Return the median of ``NOISE_COMMITS`` snapshots around each; where a case was not measured,
+    its time before counts."""
     known = np.where(np.isnan(logarithms), 0, np.arange(logarithms.shape[1]))
     filled = np.take_along_axis(logarithms, np.maximum.accumulate(known, axis=1), axis=1)
-    half = WINDOW // 2
+    half = NOISE_COMMITS // 2
     padded = np.pad(filled, ((0, 0), (half, half)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW, axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, NOISE_COMMITS, axis=1)
     ordered = np.partition(windows, half, axis=-1)  # NaN is the largest
     medians: NDArray[np.float64] = ordered[..., half]
     return medians

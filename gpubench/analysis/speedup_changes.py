@@ -25,7 +25,7 @@ NEIGHBOURS = 3
 """Measured commits to either side of a change of which most have to have pairs, so that the ratio
 decides there."""
 
-NEAR = 2
+MAX_COMMITS_BETWEEN_SERIES = 2
 """Measured commits that two series may find the same change apart."""
 
 LEVEL_COMMITS = 7
@@ -168,13 +168,14 @@ def _ratio_decides(change: Change, series: _Series, timed: NDArray[np.intp]) -> 
     if any(2 * series.is_paired[side].sum() <= len(side) for side in sides):
         return False
     apart = np.abs(np.searchsorted(timed, series.breaks) - place)
-    return not (apart <= NEAR).any()
+    return not (apart <= MAX_COMMITS_BETWEEN_SERIES).any()
 
 
 def _is_near(change: Change, others: Iterable[Change], timed: NDArray[np.intp]) -> bool:
     """Return whether one of these changes is the same one."""
     return any(
-        change.slower == other.slower and _apart(change, other, timed) <= NEAR for other in others
+        change.slower == other.slower and _apart(change, other, timed) <= MAX_COMMITS_BETWEEN_SERIES
+        for other in others
     )
 
 
@@ -182,7 +183,7 @@ def _is_of_the_machine(change: Change, shared: Iterable[Change], timed: NDArray[
     """Return whether a case gained a little more or less than most by what all share."""
     if change.ratio.factor > MAX_GAIN_APART:
         return False
-    return any(_apart(change, other, timed) <= NEAR for other in shared)
+    return any(_apart(change, other, timed) <= MAX_COMMITS_BETWEEN_SERIES for other in shared)
 
 
 def _apart(change: Change, other: Change, timed: NDArray[np.intp]) -> int:

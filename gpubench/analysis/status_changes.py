@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpubench.results import ABSENT, STATUSES, CaseHistories, CaseName, Status
-
-GOOD: tuple[Status, ...] = ("ok", "verified")
-"""Statuses of a case that is as it should be."""
+from gpubench.results import ABSENT, CaseHistories, CaseName
+from gpubench.statuses import RIGHT_STATUSES, STATUSES, Status
 
 MIN_COMMITS = 2
 """Commits in a row with one status from which it is told; the newest commit alone counts too. A
@@ -33,12 +31,12 @@ class StatusChange:
     @property
     def is_worse(self) -> bool:
         """Whether it was good and is not."""
-        return self.new not in GOOD
+        return self.new not in RIGHT_STATUSES
 
 
 def find_status_changes(history: CaseHistories) -> list[StatusChange]:
     """Return every change between good, wrong, failed and skipped that lasts, oldest first."""
-    good = np.array([status in GOOD for status in STATUSES])
+    good = np.array([status in RIGHT_STATUSES for status in STATUSES])
     is_bad = (history.statuses != ABSENT) & ~good[history.statuses]
     changes = []
     for case in np.flatnonzero(is_bad.any(axis=1)).tolist():

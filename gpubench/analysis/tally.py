@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from gpubench.results import Row, Status
-
-SEVERITY: tuple[Status, ...] = (
-    "wrong", "failed", "timed_out", "killed", "verified", "skipped", "ok",
-)  # fmt: skip
-"""Statuses, the most urgent first."""
+from gpubench.results import Row
+from gpubench.statuses import SEVERITY, Status
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:

@@ -1,36 +1,27 @@
-"""What backends with workers share: a folder that goes when its process does, waiting until every
-worker has answered, and what they ask of devices and options."""
+"""What backends with workers share: waiting until every worker has answered, and what they ask of
+devices and options."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpubench.backends.host import cpu
-from gpubench.backends.protocol import Backend, DeviceFacts
+from gpubench.backends.protocol import Backend, DeviceFacts, MemoryPlace
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
-try:
-    import fcntl
-except ImportError:  # Windows: folders of processes that were killed stay there
-    fcntl = None  # type: ignore[assignment]
-
-COUNT = r"[1-9]\d{0,3}"
+WORKERS_PATTERN = r"[1-9]\d{0,3}"
 """A number of workers in a device's name. No machine has as many processors as five digits say."""
 
-START_UP = 60.0
+MAX_WORKERS_START_SECONDS = 60.0
 """Seconds in which all workers have to answer: they import their system, which takes ten seconds on
 a busy machine."""
 
-REACHABLE = 5.0
+MAX_ANSWER_SECONDS = 5.0
 """Seconds in which a scheduler at an address has to answer: fifty times what a connection across a
 continent takes (0.1 s)."""
 
@@ -38,60 +29,9 @@ PRESENT = 0.01
 """Seconds that a worker holds on when it is asked who it is, so that the next question finds
 another one."""
 
-PAUSE = 0.001
+POLL_SECONDS = 0.001
 """Seconds between two questions to workers that start: next to nothing beside the tenths of a
 second that a process takes."""
-
-LAST_WORDS = 5.0
-"""Seconds that processes which are about to end may take for it: Ray's take about one."""
-
-FOR_SOCKETS = 17
-"""Most characters of the name of a temporary folder in which Ray's sockets fit: the path of one has
-103 at most (107 on Linux), and Ray adds up to 86."""
-
-SHORT = Path("/tmp")
-"""Where folders for sockets are made where the name of the other one is longer."""
-
-
-@contextmanager
-def temporary_folder(system: str, *, for_sockets: bool = False) -> Iterator[Path]:
-    """Make a folder for a system's files, for as long as the context. A process that is killed
-    cannot remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
-    place = Path(tempfile.gettempdir())
-    if for_sockets and len(str(place)) > FOR_SOCKETS:
-        place = SHORT
-    remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=f"gpubench-{system}-", dir=place))
-    try:
-        with (folder / "locked").open("w") as lock:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            (folder / "locked").rename(folder / "in-use")  # seen by others now that it is locked
-            yield folder
-    finally:
-        _remove(folder)
-
-
-def remove_abandoned() -> None:
-    """Remove such folders of processes that are gone."""
-    if fcntl is None:
-        return
-    for place in {Path(tempfile.gettempdir()), SHORT}:
-        for path in place.glob("gpubench-*/in-use"):
-            # Not where it is somebody else's, in use, or gone meanwhile.
-            with suppress(OSError), path.open("r+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(path.parent)
-
-
-def _remove(folder: Path) -> None:
-    """Again where processes that are about to end still write into it."""
-    deadline = time.monotonic() + LAST_WORDS
-    while folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > deadline:
-            return
-        time.sleep(PRESENT)
 
 
 def who_am_i(_: object = None) -> int:
@@ -104,16 +44,16 @@ def wait_for_all(ask: Callable[[int], Iterable[Any]], workers: int) -> None:
     """Return when so many workers have answered; ``ask`` has workers say who they are so often, and
     gives the answers. Pools start their workers when there is work, one after another.
 
-    Raises ``BackendError`` after ``START_UP``.
+    Raises ``BackendError`` after ``MAX_WORKERS_START_SECONDS``.
     """
-    deadline, answered = time.monotonic() + START_UP, set(ask(workers))
+    deadline, answered = time.monotonic() + MAX_WORKERS_START_SECONDS, set(ask(workers))
     while len(answered) < workers:
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
         answered.update(ask(workers))
         if time.monotonic() > deadline:
             raise BackendError(
-                f"{len(answered)} of {workers} workers answered within {START_UP:g} s; use fewer, "
-                "or a machine that does less"
+                f"{len(answered)} of {workers} workers answered within "
+                f"{MAX_WORKERS_START_SECONDS:g} s; use fewer, or a machine that does less"
             )
 
 
@@ -159,8 +99,9 @@ class ClusterBackend(Backend):
     """A backend whose devices are workers, of a system that is started here or runs elsewhere: its
     devices have numbers in their names, or an address."""
 
-    def runs_here(self, device: str) -> bool:
-        return bool(counts_of(device))
+    def memory_place(self, device: str) -> MemoryPlace:
+        place = super().memory_place(device)
+        return "host" if place == "elsewhere" and counts_of(device) else place
 
     def device_facts(self, device: str) -> DeviceFacts:
         address = device.removeprefix(f"{self.name}:")

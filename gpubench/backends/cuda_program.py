@@ -15,7 +15,7 @@ from gpubench.errors import KernelError
 from gpubench.names import Value
 
 _SIGNED = ("char", "short", "int", "long")
-_TYPES = {
+_ELEMENT_TYPES = {
     "signed char": "char",
     "unsigned char": "uchar",
     "unsigned short": "ushort",
@@ -63,7 +63,7 @@ def parameters_of(
         type_, _, name = words.rpartition(" ")
         given = constants.get(type_)
         c_name = constant(given) if isinstance(given, str) else type_
-        kind = "pointer*" if "*" in words or "[" in name else _TYPES.get(c_name, c_name)
+        kind = "pointer*" if "*" in words or "[" in name else _ELEMENT_TYPES.get(c_name, c_name)
         made.append((f"parameter {number} of {entry}, '{' '.join(declared.split())}'", kind))
     return made
 

@@ -32,7 +32,7 @@ from gpubench.backends.devices import ClockState, GpuClocks
 from gpubench.backends.protocol import Call, DeviceError, Errors, Sampler, Session
 from gpubench.errors import BackendError
 
-MOST_HELD = 500
+MAX_HELD_LAUNCHES = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
 takes (1024 launches are known) would wait for a stream that waits for the host."""
 
@@ -46,14 +46,14 @@ HOLD_LIMIT = 5.0
 STARVED = 0.9
 """Part of a batch's time from which on the host that queued it is what took so long."""
 
-WINDOW = 0.05
+WARM_UP_SECONDS = 0.05
 """Seconds of one warm-up window, at least."""
 AGREEMENT = 0.02
 """Relative difference of two successive windows that counts as steady. A larger one would take a
 clock that still rises for steady, a smaller one warms up to the limit where times scatter."""
 WARM_UP_LIMIT = 2.0
 """Seconds of device time after which warming up ends as it is."""
-MOST_RUNS = 1_000_000
+MAX_WINDOW_RUNS = 1_000_000
 """Runs in one window, for a call that does nothing on the device."""
 
 NEAR_FLOOR = 10
@@ -298,7 +298,7 @@ class BestWay:
                 release()
             return self._cuda.seconds(self._begin, self._end)
 
-        most = max(1, MOST_HELD // self._launches)
+        most = max(1, MAX_HELD_LAUNCHES // self._launches)
         whole, rest = divmod(runs, most)
         return sum(map(part, [most] * whole + [rest] * bool(rest)))
 
@@ -420,12 +420,12 @@ def warm_up(seconds: Callable[[int], float]) -> float:
     while True:
         window = seconds(runs)
         spent, run = spent + window, window / runs
-        if spent >= WARM_UP_LIMIT or runs >= MOST_RUNS:
+        if spent >= WARM_UP_LIMIT or runs >= MAX_WINDOW_RUNS:
             return run
-        if window < WINDOW:
+        if window < WARM_UP_SECONDS:
             # As many as fill a window with something to spare; tenfold at most, as early runs are
             # slow.
-            growth = 1.1 * WINDOW / window if window > 0 else 10.0
+            growth = 1.1 * WARM_UP_SECONDS / window if window > 0 else 10.0
             runs = math.ceil(runs * min(10.0, growth))
             continue
         if last < math.inf and abs(run - last) <= AGREEMENT * last:

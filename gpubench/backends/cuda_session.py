@@ -21,7 +21,7 @@ from gpubench.backends.cuda_sampling import TimedStream
 from gpubench.backends.host import CUDA
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import (
-    ONE_THREAD,
+    ONE_THREAD_LAUNCH,
     Backend,
     Call,
     DeviceError,
@@ -34,9 +34,9 @@ from gpubench.backends.protocol import (
     made_at_first_call,
 )
 from gpubench.errors import KernelError
-from gpubench.names import TIMES, Value
+from gpubench.names import PEAK_BANDWIDTH, TIMES, Value
 
-LOST = {
+LOST_DEVICE_ERRORS = {
     "ILLEGAL_ADDRESS": "illegal memory access",
     "ILLEGAL_INSTRUCTION": "illegal instruction",
     "INVALID_ADDRESS_SPACE": "invalid address space",
@@ -101,7 +101,7 @@ class CudaSession(TimedStream):
         if launch is not None and (fault := launch_fault(launch, self._limits)):
             raise DeviceError(fault)
         if target.launcher is not None:
-            shape = replace(launch or ONE_THREAD, stream=self.stream)
+            shape = replace(launch or ONE_THREAD_LAUNCH, stream=self.stream)
             run: Call = partial(target.launcher, shape, *arguments)
         elif target.source is None:
             run = self._function(target.function, launch, arguments)
@@ -149,7 +149,7 @@ class CudaSession(TimedStream):
         if not self.simulated and self.floor_seconds is not None:
             facts["floor_seconds"] = self.floor_seconds
         if not self.simulated and (peak := self._clocks.peak_bytes_per_second()) is not None:
-            facts["peak_bytes_per_second"] = peak
+            facts[PEAK_BANDWIDTH] = peak
         return {**facts, **devices.facts_now(self.device, self._uuid)}
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class CudaSession(TimedStream):
                 f"{device} is out of memory: {text}; use smaller sizes, or free memory on the "
                 "device"
             )
-        if any(name in text or words in lower for name, words in LOST.items()):
+        if any(name in text or words in lower for name, words in LOST_DEVICE_ERRORS.items()):
             where = "compute-sanitizer or `gpubench verify --sanitize` tells where, and "
             # Of a device in software, what it has seen stands beside the error.
             return DeviceLostError(

@@ -26,21 +26,19 @@ import numpy as np
 
 from gpubench.arrow import AnyArray
 from gpubench.backends.clusters import (
-    COUNT,
-    REACHABLE,
-    START_UP,
+    MAX_ANSWER_SECONDS,
+    MAX_WORKERS_START_SECONDS,
+    WORKERS_PATTERN,
     ClusterBackend,
     blas_threads_asker,
     counts_of,
     memory_option,
     no_threads_beside_workers,
-    temporary_folder,
     wait_for_all,
     who_am_i,
 )
 from gpubench.backends.host import Cell, CellSession, value_of
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pandas import to_arrow
 from gpubench.backends.pools import locks_without_names, start_trackers
 from gpubench.backends.protocol import (
@@ -54,6 +52,8 @@ from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
+from gpubench.processes import end_with_parent
+from gpubench.temporary import temporary_folder
 
 HASH_SEED = "6640"
 """Of text in worker processes, which have to agree: the one that Dask gives its own pool."""
@@ -224,17 +224,21 @@ class ClusterSession(DaskSession):
         address, counts = self.device.removeprefix("dask:"), counts_of(self.device)
         cluster = self._local_cluster(ending, *counts) if counts else address
         try:
-            client = self._distributed.Client(cluster, timeout=REACHABLE, set_as_default=False)
+            client = self._distributed.Client(
+                cluster, timeout=MAX_ANSWER_SECONDS, set_as_default=False
+            )
         except OSError as error:  # time-outs are some
             raise BackendError(
-                f"{self.device}: no scheduler of Dask answers at {cluster} within {REACHABLE:g} s "
-                f"({type(error).__name__}); start one with `dask scheduler`, and workers with "
-                f"`dask worker {cluster}`"
+                f"{self.device}: no scheduler of Dask answers at {cluster} within "
+                f"{MAX_ANSWER_SECONDS:g} s ({type(error).__name__}); start one with "
+                f"`dask scheduler`, and workers with `dask worker {cluster}`"
             ) from error
         self._client = client
         ending.callback(_closed, client)
         # Of a cluster that is started here all, of another one the first.
-        workers, seconds = (counts[0], START_UP) if counts else (1, REACHABLE)
+        workers, seconds = (
+            (counts[0], MAX_WORKERS_START_SECONDS) if counts else (1, MAX_ANSWER_SECONDS)
+        )
         try:
             client.wait_for_workers(workers, timeout=seconds)
         except TimeoutError as error:
@@ -398,9 +402,7 @@ class DaskBackend(ClusterBackend):
         "threads:N, processes:N, dask:WORKERS:THREADS (a cluster that is started here) and "
         "dask:tcp://HOST:PORT (a scheduler's address)"
     )
-    device_names = (
-        rf"(threads|processes):{COUNT}|dask:({COUNT}:{COUNT}|(tcp|tls)://[\w.\-\[\]:]+:\d+)"
-    )
+    device_names = rf"(threads|processes):{WORKERS_PATTERN}|dask:({WORKERS_PATTERN}:{WORKERS_PATTERN}|(tcp|tls)://[\w.\-\[\]:]+:\d+)"
     requires = (require_extra("dask"),)
     modules = ("dask",)
     software = ("dask", "distributed")

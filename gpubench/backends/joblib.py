@@ -16,9 +16,8 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
-from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
+from gpubench.backends.clusters import WORKERS_PATTERN, counts_of, wait_for_all
 from gpubench.backends.host import HostSession
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
     blas_threads,
@@ -29,6 +28,7 @@ from gpubench.backends.pools import (
 )
 from gpubench.backends.protocol import Call
 from gpubench.distribution import require_extra
+from gpubench.processes import end_with_parent
 
 _loky_sessions = 0
 """That are open in this process: loky has one pool for all."""
@@ -87,7 +87,7 @@ class JoblibBackend(PoolBackend):
 
     name = "joblib"
     title = "joblib"
-    device_names = rf"(processes|threads):(?!1$){COUNT}"
+    device_names = rf"(processes|threads):(?!1$){WORKERS_PATTERN}"
     runs_on = "processes:2, processes:3 ... (loky) and threads:2 ..., by the number of workers"
     requires = (require_extra("joblib"),)
     modules = ("joblib",)

@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import registry
-from gpubench.backends.clusters import COUNT, memory_option, no_threads_beside_workers
+from gpubench.backends.clusters import WORKERS_PATTERN, memory_option, no_threads_beside_workers
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.pandas import to_arrow
-from gpubench.backends.protocol import Call, LoopSampler, Native, Sampler
+from gpubench.backends.protocol import Call, LoopSampler, MemoryPlace, Native, Sampler
 from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import KernelError
@@ -30,7 +30,7 @@ IMPORTING = "__MODIN_AUTOIMPORT_PANDAS__"
 """The variable by which Modin has Ray's workers import pandas before their first task
 (``modin.core.execution.ray.common.utils.initialize_ray``)."""
 
-FUNCTIONS = ("_iloc_func", "_DEPLOY_AXIS_FUNC", "_DEPLOY_SPLIT_FUNC", "_DRAIN_FUNC")
+FUNCTION_ATTRIBUTES = ("_iloc_func", "_DEPLOY_AXIS_FUNC", "_DEPLOY_SPLIT_FUNC", "_DRAIN_FUNC")
 """Attributes of Modin's partitions in which it keeps references to functions."""
 
 
@@ -121,7 +121,7 @@ class ModinBackend(HostBackend):
     name = "modin"
     title = "Modin"
     times = ("kernel", "end_to_end", "transfer", "start")
-    device_names = rf"dask:{COUNT}:{COUNT}|ray:{COUNT}"
+    device_names = rf"dask:{WORKERS_PATTERN}:{WORKERS_PATTERN}|ray:{WORKERS_PATTERN}"
     runs_on = "dask:WORKERS:THREADS and ray:N, which are started here"
     requires = (require_extra("modin"),)
     modules = ("modin", "pyarrow")
@@ -138,8 +138,8 @@ class ModinBackend(HostBackend):
         reason = super().unavailable(device)
         return reason or registry.get(device.partition(":")[0]).unavailable(device)
 
-    def runs_here(self, device: str) -> bool:
-        return True
+    def memory_place(self, device: str) -> MemoryPlace:
+        return "host"
 
     def start(self, device: str, threads: int | None, memory: object = None) -> ModinSession:
         return ModinSession(device, memory_option(memory))
@@ -157,7 +157,7 @@ def forget_functions() -> None:
     kinds: list[Any] = list(roots)
     for kind in kinds:  # which grows
         kinds += kind.__subclasses__()
-        for name in FUNCTIONS:
+        for name in FUNCTION_ATTRIBUTES:
             if vars(kind).get(name) is not None:
                 setattr(kind, name, None)
     if ray := sys.modules.get("modin.core.execution.ray.common.engine_wrapper"):

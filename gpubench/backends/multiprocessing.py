@@ -18,13 +18,12 @@ from multiprocessing.pool import AsyncResult, Pool
 from typing import Any, ClassVar
 
 from gpubench.arrow import AnyArray
-from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
+from gpubench.backends.clusters import WORKERS_PATTERN, counts_of, wait_for_all
 from gpubench.backends.host import HostSession
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     NO_THREADS,
-    ONE_THREAD,
+    ONE_THREAD_VARIABLES,
     PoolBackend,
     SharedMapping,
     blas_threads,
@@ -36,13 +35,14 @@ from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.layouts import span_bytes
 from gpubench.names import Value
+from gpubench.processes import end_with_parent
 
 METHODS = ("spawn", "forkserver", "fork")
 
 LOOK = 0.05
 """Seconds between two looks whether all workers live, while their results are waited for."""
 
-PATIENCE = 2.0
+POOL_SHUTDOWN_SECONDS = 2.0
 """Seconds that a pool may take to end by itself; it takes hundredths, and never does where a worker
 was killed in the midst of an answer."""
 
@@ -104,7 +104,7 @@ class WatchedPool(Pool):
                 self._inqueue._rlock.release()  # type: ignore[attr-defined]
         ending = threading.Thread(target=self.terminate, daemon=True)
         ending.start()
-        ending.join(PATIENCE)
+        ending.join(POOL_SHUTDOWN_SECONDS)
         self._end_crew()
 
     def _end_crew(self) -> None:
@@ -155,7 +155,7 @@ class MultiprocessingBackend(PoolBackend):
     title = "Processes of the standard library"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     capabilities = ("in_place",)
-    device_names = f"processes:{COUNT}"
+    device_names = f"processes:{WORKERS_PATTERN}"
     runs_on = "processes:1, processes:2 ..., by the number of workers"
     software = ("numpy",)
     passes = ("pool",)
@@ -186,6 +186,6 @@ class MultiprocessingBackend(PoolBackend):
 
 
 def _one_thread_and_no_longer_than_the_parent() -> None:
-    os.environ.update(ONE_THREAD)  # of libraries that are loaded later
+    os.environ.update(ONE_THREAD_VARIABLES)  # of libraries that are loaded later
     blas_libraries().limit(limits=1)
     end_with_parent()

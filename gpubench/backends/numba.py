@@ -65,6 +65,7 @@ class NumbaBackend(HostBackend):
     name = "numba"
     title = "Numba on the CPU"
     times = ("kernel", "compile", "cold", "start")
+    runs_in_caller = True
     capabilities = ("in_place", "compiles")
     requires = ("numba",)
     takes_launch = False

@@ -20,20 +20,28 @@ from gpubench.backends import devices
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
 from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
-from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
+from gpubench.backends.protocol import (
+    ONE_THREAD_LAUNCH,
+    Call,
+    Description,
+    Launch,
+    Limits,
+    Native,
+    Target,
+)
 from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
 from gpubench.layouts import Layout, array_in, laid_out_like, refused_layout, span_bytes
 from gpubench.names import Value
 
-TIMES_CACHE = 8
+CEILING_ARRAY_IN_L2_CACHES = 8
 """Size of an array of the ceilings, in L2 caches. STREAM asks for four; more leaves less in the
 cache from one run to the next, and takes milliseconds here."""
 PART_OF_FREE = 8
 """Each of its three arrays takes at most this part of the memory that is free."""
 SAMPLES, RUNS = 7, 4
 """Tens of milliseconds together on a large GPU."""
-ITEM = 8
+FLOAT64_BYTES = 8
 """Bytes of a float64."""
 
 _COMPILERS = (
@@ -119,7 +127,7 @@ class NumbaCudaSession(CudaSession):
     def allocate(self, nbytes: int) -> Native:
         """Device memory whose contents do not matter, as float64; ``nbytes`` divides by 8."""
         with self._errors:
-            return self._cuda.device_array(nbytes // ITEM, np.float64, stream=self.stream)
+            return self._cuda.device_array(nbytes // FLOAT64_BYTES, np.float64, stream=self.stream)
 
     def free_bytes(self) -> int:
         """Device memory that is free now."""
@@ -160,7 +168,7 @@ class NumbaCudaSession(CudaSession):
         return partial(configured, *arguments)
 
     def _nothing(self) -> Call:
-        call = self.kernel("empty", ONE_THREAD)
+        call = self.kernel("empty", ONE_THREAD_LAUNCH)
         call()  # compiles
         return call
 
@@ -170,14 +178,19 @@ class NumbaCudaSession(CudaSession):
 
     def ceiling_bytes(self) -> int:
         """Size of each array that the ceilings are measured on."""
-        return array_bytes(self.l2_bytes, TIMES_CACHE, self.free_bytes() // PART_OF_FREE, ITEM)
+        return array_bytes(
+            self.l2_bytes,
+            CEILING_ARRAY_IN_L2_CACHES,
+            self.free_bytes() // PART_OF_FREE,
+            FLOAT64_BYTES,
+        )
 
     def ceilings(self) -> Mapping[str, float]:
         """Return what the device's memory reaches with kernels that do nothing but move data; takes
         tens of milliseconds and gives all memory back."""
         nbytes = self.ceiling_bytes()
         arrays = [self.allocate(nbytes) for _ in range(3)]
-        launch = Launch(block=(BLOCK, 1, 1), grid=(-(-nbytes // ITEM // BLOCK), 1, 1))
+        launch = Launch(block=(BLOCK, 1, 1), grid=(-(-nbytes // FLOAT64_BYTES // BLOCK), 1, 1))
 
         def timer(name: str, used: Sequence[Native]) -> BatchTimer:
             call = self.kernel(name, launch, used)
@@ -233,6 +246,7 @@ class NumbaCudaBackend(CudaBackend):
     name = "numba_cuda"
     title = "Numba on CUDA"
     requires = (require_extra("cuda"),)
+    needs_launch = True
     session = NumbaCudaSession
     software = ("numba", "llvmlite", "numba-cuda", *_COMPILERS)
     concerns = (
@@ -268,16 +282,16 @@ def _compiler_fault() -> str | None:
     try:
         cuda: Any = import_module("numba.cuda")
         if cuda.implementation == "Built-in":
-            return f"the package numba-cuda is not installed; {_INSTALL}"
+            return f"the package numba-cuda is not installed; {_INSTALL_CUDA}"
         nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
         nvvm.NVVM()
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
-        return f"numba-cuda is incomplete: {type(error).__name__}: {first}; {_INSTALL}"
+        return f"numba-cuda is incomplete: {type(error).__name__}: {first}; {_INSTALL_CUDA}"
     return None
 
 
-_INSTALL = f"pip install '{require_extra('cuda')}'"
+_INSTALL_CUDA = f"pip install '{require_extra('cuda')}'"
 
 
 def _bytes_of(native: Native) -> Native:

@@ -46,6 +46,7 @@ class NumpyBackend(HostBackend):
     name = "numpy"
     title = "NumPy"
     times = ("kernel", "cold", "start")
+    runs_in_caller = True
     capabilities = ("in_place",)
     requires = ("numpy", "threadpoolctl")
     takes_launch = False

@@ -13,7 +13,7 @@ from gpubench.backends.protocol import Native
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 
-DTYPES = ("numpy", "arrow")
+DTYPE_BACKENDS = ("numpy", "arrow")
 
 
 class PandasSession(HostSession):
@@ -71,8 +71,10 @@ class PandasBackend(HostBackend):
     def start(self, device: str, threads: int | None, dtypes: object = "numpy") -> PandasSession:
         if threads is not None and (reason := self.too_many_threads(threads)):
             raise BackendError(reason)
-        if dtypes not in DTYPES:
-            raise BackendError(f"the option dtypes is {dtypes!r}; allowed: {', '.join(DTYPES)}")
+        if dtypes not in DTYPE_BACKENDS:
+            raise BackendError(
+                f"the option dtypes is {dtypes!r}; allowed: {', '.join(DTYPE_BACKENDS)}"
+            )
         return PandasSession(str(dtypes))
 
 

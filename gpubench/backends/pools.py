@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
 import sys
 import weakref
 from collections.abc import Iterator
@@ -28,8 +27,9 @@ from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError
 from gpubench.environment import environment
 from gpubench.layouts import array_in
+from gpubench.processes import how_it_ended
 
-ONE_THREAD = dict.fromkeys(
+ONE_THREAD_VARIABLES = dict.fromkeys(
     (
         *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
         *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
@@ -68,18 +68,6 @@ class PoolBackend(HostBackend):
         )
 
 
-def how_it_ended(code: int) -> str:
-    """Of a process, by its exit code, negative for a signal: ``signal SIGKILL``."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:  # signals without a name
-        name = str(-code)
-    # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
-    return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
-
-
 def worker_died(code: int | None) -> DeviceLostError:
     """Return what to raise where a worker ended before its tasks, by its exit code, as far as it is
     known."""
@@ -114,7 +102,7 @@ def starting_workers() -> Iterator[None]:
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
-        with environment(ONE_THREAD), one_blas_thread():
+        with environment(ONE_THREAD_VARIABLES), one_blas_thread():
             yield
     finally:
         sys.modules["__main__"] = main

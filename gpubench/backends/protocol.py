@@ -25,7 +25,7 @@ import numpy as np
 
 from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.layouts import Layout, refused_layout
-from gpubench.names import CPU, Value
+from gpubench.names import CPU, IN_PROCESS_DEVICES, Value, device_kind, is_gpu
 
 Native = Any
 """An array, data frame or handle of the backend's own kind."""
@@ -34,13 +34,15 @@ Call = Callable[[], Any]
 """One run of the kernel with everything bound; returns what the function returns (native)."""
 
 
-QUEUES = ("cuda", "cl")
-"""Kinds of devices whose calls return before the work is done."""
-
 Capability = Literal["gpu", "cluster", "out_of_core", "in_place", "compiles"]
 """What a backend can do. ``gpu``: compute on GPUs. ``cluster``: use workers on other machines.
 ``out_of_core``: work through data larger than memory by itself. ``in_place``: let functions write
 the arrays that they are given. ``compiles``: make machine code of functions or programs."""
+
+
+MemoryPlace = Literal["process", "host", "elsewhere"]
+"""``process``: that which measures. ``host``: this machine's, in processes that it started too.
+``elsewhere``: a device's own, or another machine's."""
 
 
 class DeviceError(GpubenchError):
@@ -83,7 +85,7 @@ class Launch:
         return math.prod(self.grid)
 
 
-ONE_THREAD = Launch(block=(1, 1, 1), grid=(1, 1, 1))
+ONE_THREAD_LAUNCH = Launch(block=(1, 1, 1), grid=(1, 1, 1))
 """What a launcher is given where the suite gives no launch."""
 
 
@@ -336,6 +338,42 @@ class Session(ABC):
         return {"numpy": np.__version__}
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One implementation on one device, which takes any portion of the work."""
+
+    implementation: str
+    device: str
+    open: Callable[[], Session]
+    bind: Callable[[Session, int, Mapping[str, Native]], Call]
+    """Its call for so much of the size that is divided, over native arrays by their names."""
+    takes: tuple[str, ...]
+    """Names of what its call is given, in order."""
+    returns: tuple[str, ...]
+    """Arrays that it returns in place of writing them, in order."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.implementation} on {self.device}"
+
+    @property
+    def queues(self) -> bool:
+        return is_gpu(self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How the work is divided: what ``bind`` is given as the target's function."""
+
+    length: int
+    """Of the size that is divided."""
+    parts: tuple[Part, ...]
+    arguments: tuple[str, ...]
+    """Names of what the call of the whole is given, in order."""
+    dimensions: Mapping[str, int]
+    """Of the arrays that are cut, by name, along which dimension; parts get all of the others."""
+
+
 def refuse_layouts(name: str, session: Session, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Raise ``LayoutError`` where one of these arrays lies in memory as none of a session's does;
     ``name`` is of what runs in the session."""
@@ -382,6 +420,11 @@ class Backend(ABC):
     """What it can do, for the table of the backends that were measured."""
     takes_launch: ClassVar[bool] = True
     """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
+    needs_launch: ClassVar[bool] = False
+    """Whether its decorators make functions that are launched, and whose threads have an index."""
+    runs_in_caller: ClassVar[bool] = False
+    """Whether a call's work is done by the thread that makes it, so that its instructions can be
+    counted."""
     takes_tables: ClassVar[bool] = False
     """Whether functions get tables, by ``table_to_native`` and ``table_to_host`` of sessions."""
     options: ClassVar[Mapping[str, str]] = {}
@@ -444,10 +487,16 @@ class Backend(ABC):
         other backends too: no other case then follows in it."""
         return False
 
-    def runs_here(self, device: str) -> bool:
-        """Return whether what runs hold is memory of this machine's host alone, in this process and
-        those that it started, so that it can be watched from outside."""
-        return device.partition(":")[0] in (CPU, "processes", "threads")
+    def memory_place(self, device: str) -> MemoryPlace:
+        """Return where the memory lies that runs hold: what is outside of the measuring process
+        cannot be limited there, and what is outside of this machine's host cannot be watched."""
+        if device_kind(device) in IN_PROCESS_DEVICES:
+            return "process"
+        return "host" if device_kind(device) == "processes" else "elsewhere"
+
+    def keeps_memory_limit(self, options: Mapping[str, Value]) -> bool:
+        """Return whether its workers have a limit of memory of their own by these options."""
+        return "memory" in options
 
     def lost(self, device: str) -> str | None:
         """Return why the device is no more, with the next step: asked where a process has ended

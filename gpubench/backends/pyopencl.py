@@ -29,7 +29,7 @@ from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
 from gpubench.backends.protocol import (
-    ONE_THREAD,
+    ONE_THREAD_LAUNCH,
     Backend,
     Call,
     DeviceError,
@@ -57,12 +57,12 @@ _MEMORY = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "INVALID_BUFFE
 _LOST = ("EXEC_STATUS_ERROR", "DEVICE_NOT_AVAILABLE", "INVALID_COMMAND_QUEUE", "-9999")
 """After a crash; -9999 is NVIDIA's for an illegal read or write by a kernel."""
 
-_INSTALL = f"pip install '{require_extra('opencl')}'"
+_INSTALL_OPENCL = f"pip install '{require_extra('opencl')}'"
 _DRIVER = "the driver of the device (for the CPU, PoCL: apt-get install pocl-opencl-icd)"
 _LEAST_GPU_CACHE = 128 * MIB
 """Drivers of GPUs report the first level as the global memory cache; no L2 is larger than this."""
 
-MOST_HELD = 256
+MAX_HELD_RUNS = 256
 """Runs that are held back at once; drivers bound the commands that a queue can hold."""
 
 MOVING = """
@@ -80,7 +80,7 @@ __kernel void triad(
 """Kernels of the ceilings: float32, because not every device has float64. A grid has no thread too
 many."""
 
-TIMES_CACHE = 4
+CEILING_ARRAY_IN_CACHES = 4
 """Size of an array of the ceilings, in caches, as STREAM asks for; more would take seconds where
 the device is the CPU."""
 PART_OF_ALL = 16
@@ -88,7 +88,7 @@ PART_OF_ALL = 16
 what is free."""
 SAMPLES, RUNS = 5, 2
 """Tenths of a second together on a CPU."""
-ITEM = 4
+FLOAT32_BYTES = 4
 """Bytes of a float32."""
 
 
@@ -135,9 +135,9 @@ class QueueSampler:
         self.method = "held-back queue" if held else "event loop"
 
     def seconds(self, runs: int) -> float:
-        whole, rest = divmod(runs, MOST_HELD) if self._held else (0, runs)
+        whole, rest = divmod(runs, MAX_HELD_RUNS) if self._held else (0, runs)
         with self._errors:
-            return sum(map(self._batch, [MOST_HELD] * whole + [rest] * bool(rest)))
+            return sum(map(self._batch, [MAX_HELD_RUNS] * whole + [rest] * bool(rest)))
 
     def _batch(self, runs: int) -> float:
         cl = opencl()
@@ -218,7 +218,7 @@ class PyOpenCLSession(Session):
         if launch is not None and limits is not None and (fault := launch_fault(launch, limits)):
             raise DeviceError(fault)
         if target.launcher is not None:
-            shape = replace(launch or ONE_THREAD, stream=self._queue)
+            shape = replace(launch or ONE_THREAD_LAUNCH, stream=self._queue)
             return self._errors.around(partial(target.launcher, shape, *arguments))
         if target.function is not None:
             return self._errors.around(partial(target.function, *arguments))
@@ -245,7 +245,7 @@ class PyOpenCLSession(Session):
     def empty(self) -> Call:
         """Return a kernel that does nothing: its time is the floor under all others."""
         nothing = Target(source="__kernel void nothing(void) {}", entry="nothing")
-        return self.bind(nothing, ONE_THREAD, ())
+        return self.bind(nothing, ONE_THREAD_LAUNCH, ())
 
     def synchronize(self) -> None:
         with self._errors:
@@ -266,10 +266,15 @@ class PyOpenCLSession(Session):
         device = self._device
         most = min(device.global_mem_size // PART_OF_ALL, device.max_mem_alloc_size)
         width = min(BLOCK, device.max_work_group_size)
-        nbytes = array_bytes(cache_bytes(device), TIMES_CACHE, most, width * ITEM)
-        launch = Launch(block=(width, 1, 1), grid=(nbytes // ITEM // width, 1, 1))
+        nbytes = array_bytes(
+            cache_bytes(device), CEILING_ARRAY_IN_CACHES, most, width * FLOAT32_BYTES
+        )
+        launch = Launch(block=(width, 1, 1), grid=(nbytes // FLOAT32_BYTES // width, 1, 1))
         with self._errors:
-            arrays = [self._arrays.empty(self._queue, nbytes // ITEM, np.float32) for _ in range(3)]
+            arrays = [
+                self._arrays.empty(self._queue, nbytes // FLOAT32_BYTES, np.float32)
+                for _ in range(3)
+            ]
             for array in arrays:
                 # Pages of a CPU's memory that nothing has written are all the same page.
                 one = np.float32(1)
@@ -359,12 +364,15 @@ class PyOpenCLBackend(Backend):
         if reason := super().unavailable(device):
             return reason
         if importlib.util.find_spec("pyopencl") is None:
-            return f"{device}: the module 'pyopencl' is not installed; {_INSTALL}, and {_DRIVER}"
+            missing = "the module 'pyopencl' is not installed"
+            return f"{device}: {missing}; {_INSTALL_OPENCL}, and {_DRIVER}"
         try:
             devices = opencl_devices()
         except Exception as error:
             cause = f"{type(error).__name__}: {str(error).strip()}"
-            return f"{device}: OpenCL cannot be used here: {cause}; {_INSTALL}, and {_DRIVER}"
+            return (
+                f"{device}: OpenCL cannot be used here: {cause}; {_INSTALL_OPENCL}, and {_DRIVER}"
+            )
         if not devices:
             return f"{device}: this machine has no OpenCL platform with a device; install {_DRIVER}"
         if device in devices:

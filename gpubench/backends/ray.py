@@ -25,14 +25,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.backends.clusters import (
-    COUNT,
-    REACHABLE,
+    MAX_ANSWER_SECONDS,
+    WORKERS_PATTERN,
     ClusterBackend,
     blas_threads_asker,
     counts_of,
     memory_option,
     no_threads_beside_workers,
-    temporary_folder,
     wait_for_all,
     who_am_i,
 )
@@ -43,6 +42,7 @@ from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.layouts import Layout
 from gpubench.names import Value
+from gpubench.temporary import temporary_folder
 
 OBJECT_STORE = 2**30
 """Bytes of the object store of a Ray that is started here, in shared memory: three arrays of 2**24
@@ -50,7 +50,7 @@ float64 (128 MiB each) and as many of the round before fit. Ray's own choice, 30
 memory, would be another one on every machine."""
 
 
-LOST = 2 * REACHABLE
+LOST_HEAD_SECONDS = 2 * MAX_ANSWER_SECONDS
 """Seconds for which a head may stay silent until Ray ends this process; Ray itself has a minute."""
 
 
@@ -123,7 +123,10 @@ class Cluster:
             )
         address, patience = device.removeprefix("ray:"), "RAY_gcs_rpc_server_reconnect_timeout_s"
         try:
-            with environment({patience: os.environ.get(patience, f"{LOST:g}")}), _quiet():
+            with (
+                environment({patience: os.environ.get(patience, f"{LOST_HEAD_SECONDS:g}")}),
+                _quiet(),
+            ):
                 self.ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
         except (ConnectionError, RuntimeError, self.ray.exceptions.RayError) as error:
             raise BackendError(
@@ -250,7 +253,7 @@ class RayBackend(ClusterBackend):
     times = ("kernel", "end_to_end", "transfer", "start")
     capabilities = ("cluster", "out_of_core")
     runs_on = "ray:N (started here with N CPUs), ray:auto and ray:HOST:PORT (one that runs already)"
-    device_names = rf"ray:({COUNT}|auto|(ray://)?[\w.\-]+:\d+)"
+    device_names = rf"ray:({WORKERS_PATTERN}|auto|(ray://)?[\w.\-]+:\d+)"
     requires = (require_extra("ray"),)
     modules = ("ray",)
     software = ("ray",)
@@ -290,9 +293,9 @@ def _unreachable(device: str) -> str | None:
     if not host:
         return None
     try:
-        socket.create_connection((host, int(port)), timeout=REACHABLE).close()
+        socket.create_connection((host, int(port)), timeout=MAX_ANSWER_SECONDS).close()
     except OSError as error:
-        return f"nothing answers at {host}:{port} within {REACHABLE:g} s ({error})"
+        return f"nothing answers at {host}:{port} within {MAX_ANSWER_SECONDS:g} s ({error})"
     return None
 
 

@@ -13,12 +13,12 @@ from gpubench.entry_points import declared
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.names import CPU
 
-GROUP = "gpubench.backends"
+BACKENDS_GROUP = "gpubench.backends"
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all declared backends, sorted; imports none of them."""
-    return tuple(sorted(declared(GROUP).names))
+    return tuple(sorted(declared(BACKENDS_GROUP).names))
 
 
 @cache
@@ -29,13 +29,14 @@ def get(name: str) -> Backend:
     backend that cannot be imported or made, with the cause and what to install.
     """
     # A distribution that was renamed may be installed under both names: that is one backend.
-    entries = tuple({entry.value: entry for entry in declared(GROUP).select(name=name)}.values())
+    found = declared(BACKENDS_GROUP).select(name=name)
+    entries = tuple({entry.value: entry for entry in found}.values())
     if not entries:
         if hint := did_you_mean(name, names()):
             raise BackendError(f"unknown backend {name!r}{hint}")
         raise BackendError(
             f"unknown backend {name!r}; installed: {', '.join(names()) or 'none'}. "
-            f"Another package can add one through the entry point group {GROUP!r}"
+            f"Another package can add one through the entry point group {BACKENDS_GROUP!r}"
         )
     if len(entries) > 1:
         places = ", ".join(f"{_distribution(entry)} ({entry.value})" for entry in entries)

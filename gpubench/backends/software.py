@@ -25,10 +25,10 @@ SWITCH = "GPUBENCH_SOFTCUDA"
 """The environment variable that asks for it; empty and ``0`` do not."""
 PROCESS_SWITCH = "SOFTCUDA"
 """The environment variable of a process that runs on it already: ``python -m softcuda`` sets it."""
-COUNT = "SOFTCUDA_DEVICES"
+DEVICES_VARIABLE = "SOFTCUDA_DEVICES"
 """The environment variable that says how many devices it has; absent, one."""
 
-TIMEOUT = "SOFTCUDA_TIMEOUT"
+TIMEOUT_VARIABLE = "SOFTCUDA_TIMEOUT"
 """The environment variable with the seconds after which it ends a kernel; absent, never."""
 
 ORDER = "SOFTCUDA_ORDER"
@@ -91,7 +91,7 @@ def start_early() -> None:
 
 def device_count() -> int:
     """Return how many devices a process has that is started with the switch."""
-    said = os.environ.get(COUNT, "")
+    said = os.environ.get(DEVICES_VARIABLE, "")
     return int(said) if said.isdecimal() and int(said) else 1
 
 
@@ -151,7 +151,7 @@ def limit_kernels(seconds: float) -> float:
     """End kernels that run longer, and report the line that they were at. Return the limit that
     counts: the user's own ``SOFTCUDA_TIMEOUT`` goes before."""
     with suppress(ValueError):
-        if (own := float(os.environ.get(TIMEOUT, ""))) > 0:
+        if (own := float(os.environ.get(TIMEOUT_VARIABLE, ""))) > 0:
             return own
     set_option("timeout", f"{seconds:g}")
     return seconds

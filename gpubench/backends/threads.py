@@ -7,7 +7,7 @@ import time
 from multiprocessing.pool import ThreadPool
 from threading import Barrier
 
-from gpubench.backends.clusters import COUNT, counts_of
+from gpubench.backends.clusters import WORKERS_PATTERN, counts_of
 from gpubench.backends.host import HostSession
 from gpubench.backends.pools import PoolBackend, blas_threads, one_blas_thread
 
@@ -43,7 +43,7 @@ class ThreadsBackend(PoolBackend):
     name = "threads"
     title = "Threads of the standard library"
     capabilities = ("in_place",)
-    device_names = f"threads:{COUNT}"
+    device_names = f"threads:{WORKERS_PATTERN}"
     runs_on = "threads:1, threads:2 ..., by the number of workers"
     software = ("numpy",)
     passes = ("pool",)

@@ -20,11 +20,12 @@ import numpy as np
 from gpubench.arrow import AnyArray
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import (
-    QUEUES,
     Call,
     DeviceError,
+    Division,
     Launch,
     Native,
+    Part,
     Session,
     Target,
     made_at_first_call,
@@ -33,49 +34,13 @@ from gpubench.backends.protocol import (
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.names import Value
 
-ROUNDS = 2
+PORTION_ROUNDS = 2
 """Times that portions are made as large as parts are fast. How fast one is depends on its portion,
 for a launch costs the same for any: where that is up to two thirds of a part's time, and speeds are
 up to ten apart, parts end within 2 % of each other after two rounds, and 25 % after one."""
 
 RUNS = 3
 """Runs of which the shortest tells the speed of a part: what else runs on a machine only adds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One implementation on one device, which takes any portion of the work."""
-
-    implementation: str
-    device: str
-    open: Callable[[], Session]
-    bind: Callable[[Session, int, Mapping[str, Native]], Call]
-    """Its call for so much of the size that is divided, over native arrays by their names."""
-    takes: tuple[str, ...]
-    """Names of what its call is given, in order."""
-    returns: tuple[str, ...]
-    """Arrays that it returns in place of writing them, in order."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.implementation} on {self.device}"
-
-    @property
-    def queues(self) -> bool:
-        return self.device.partition(":")[0] in QUEUES
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How the work is divided: what ``bind`` is given as the target's function."""
-
-    length: int
-    """Of the size that is divided."""
-    parts: tuple[Part, ...]
-    arguments: tuple[str, ...]
-    """Names of what the call of the whole is given, in order."""
-    dimensions: Mapping[str, int]
-    """Of the arrays that are cut, by name, along which dimension; parts get all of the others."""
 
 
 def lengths_of(length: int, speeds: Sequence[float]) -> tuple[int, ...]:
@@ -275,7 +240,7 @@ class TogetherSession(HostSession):
     def _balanced(self, length: int, arrays: Mapping[str, Divided]) -> tuple[int, ...]:
         """Portions in proportion to the speeds of the parts; even where there are no times."""
         lengths = lengths_of(length, [1.0] * len(self._runners))
-        for _ in range(0 if self.simulated else ROUNDS):
+        for _ in range(0 if self.simulated else PORTION_ROUNDS):
             pieces = self._pieces(lengths, arrays)  # of copies; each is timed alone
             speeds = {one.runner: one.length / one.runner.do(one.seconds) for one in pieces}
             lengths = lengths_of(length, [speeds.get(runner, 0.0) for runner in self._runners])

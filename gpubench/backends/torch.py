@@ -22,7 +22,7 @@ import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_sampling import STARVED, warm_up
-from gpubench.backends.cuda_session import LOST
+from gpubench.backends.cuda_session import LOST_DEVICE_ERRORS
 from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession
 from gpubench.backends.protocol import (
     Call,
@@ -293,7 +293,7 @@ def translated(error: Exception, device: str) -> DeviceError | None:
         return DeviceMemoryError(f"{device} is out of memory: {first}; use smaller sizes")
     if "CUDA error" not in text:  # what all messages of its CUDA part begin with
         return None
-    if any(words in text.lower() for words in LOST.values()):
+    if any(words in text.lower() for words in LOST_DEVICE_ERRORS.values()):
         return DeviceLostError(
             f"the work crashed on {device}: {first}; only a fresh process can use the device again"
         )

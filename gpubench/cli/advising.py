@@ -15,7 +15,7 @@ import yaml
 
 from gpubench.analysis import advice_checks as checks
 from gpubench.analysis.advice import COPIES, MEMORY, Advice, Ask, advise, fits
-from gpubench.analysis.estimates import AND, CURVES, ONCE, Way, build_ways
+from gpubench.analysis.estimates import AND, ONCE, Way, build_ways
 from gpubench.cli.console import ERR, OUT, print_json
 from gpubench.cli.measuring import measured_now
 from gpubench.cli.planning import chosen_cases
@@ -23,7 +23,7 @@ from gpubench.errors import Exit, GpubenchError
 from gpubench.files import TooLarge, read_regular
 from gpubench.measure.direct import Job, jobs
 from gpubench.measure.recorder import now, run_facts
-from gpubench.names import parse_identity
+from gpubench.names import CURVE_TIMES, device_kind, parse_identity
 from gpubench.naming import find_kernels
 from gpubench.report import text
 from gpubench.report.advise import Known, disturbed_words, find_conditions, know, verified_lines
@@ -31,8 +31,8 @@ from gpubench.report.exports import plain
 from gpubench.report.site import Site, kernel_label, setup_label
 from gpubench.report.work import bounds_at_sizes
 from gpubench.results import History, Row
-from gpubench.suite.folder import MAX_BYTES
-from gpubench.tables.advice import MAX_REASONS, advice_lines, measured_lines
+from gpubench.suite.folder import MAX_SUITE_BYTES
+from gpubench.tables.advice import MAX_NAMED_WAYS, advice_lines, measured_lines
 
 Key = tuple[str, str]
 """Suite and kernel."""
@@ -108,7 +108,7 @@ def read_prices(path: Path | None) -> Prices:
         return Prices({})
     form = "currency: EUR, per_hour: {cpu: 0.10, 'cuda:0': 2.50}"
     try:
-        prices = msgspec.convert(yaml.safe_load(read_regular(path, MAX_BYTES)), Prices)
+        prices = msgspec.convert(yaml.safe_load(read_regular(path, MAX_SUITE_BYTES)), Prices)
     except (OSError, TooLarge, yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
         what = str(error).partition("\n")[0]
         raise GpubenchError(f"{path} holds no prices: {what}\nwrite {form}") from error
@@ -185,7 +185,7 @@ def answer(question: Question, key: Key, site: Site, history: History) -> Answer
     """Answer from the stored times of one setup; raises ``GpubenchError`` where there are none."""
     label = kernel_label(key)
     first = know(history, key, site)
-    timed = [row for row in first.rows if row.name.time in CURVES]
+    timed = [row for row in first.rows if row.name.time in CURVE_TIMES]
     if not timed:
         words = disturbed_words(first) or f"`gpubench choose {label}` has the reasons"
         raise GpubenchError(f"{label} has no times that can be ranked\n{words}")
@@ -279,7 +279,7 @@ def have_notes(ways: Iterable[Way], have: Iterable[str]) -> Iterator[str]:
 def price_notes(ways: Iterable[Way], ask: Ask) -> Iterator[str]:
     """Say which names of the file of prices no way has."""
     devices = dict.fromkeys(device for way in ways for device in way.device.split(AND) if device)
-    there = {*devices, *(device.partition(":")[0] for device in devices), ask.machine}
+    there = {*devices, *(device_kind(device) for device in devices), ask.machine}
     if unknown := [name for name in ask.prices if name not in there]:
         names = text.join([*devices, ask.machine])
         yield f"prices of {text.some(unknown)} are of no way here; names are {names}"
@@ -297,8 +297,8 @@ def raise_no_ranking(question: Question, answers: Sequence[Answer]) -> None:
         sizes = text.sizes(one.ask.sizes)
         lines.append(f"{prefix}no ranking of {one.label} at {sizes}")
         unranked = [each for advice in one.advices for each in advice.unranked]
-        lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_REASONS]]
-        lines += [f"and {len(unranked) - MAX_REASONS} more"] * (len(unranked) > MAX_REASONS)
+        lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_NAMED_WAYS]]
+        lines += [f"and {len(unranked) - MAX_NAMED_WAYS} more"] * (len(unranked) > MAX_NAMED_WAYS)
         values = [row.sizes for row in one.known.rows]
         for name in one.ask.sizes:
             its = [sizes[name] for sizes in values if name in sizes]
@@ -380,7 +380,7 @@ def find_history_of_here(histories: Sequence[History]) -> History:
 
 def measure_answer(one: Answer, work: Sequence[Job]) -> Answer:
     """Measure the size that is asked for, and rank what was measured."""
-    times = {*CURVES, *(ONCE if one.ask.process != "warm" else ())}
+    times = {*CURVE_TIMES, *(ONCE if one.ask.process != "warm" else ())}
     rows = measure_rows([job for job in work if job.time in times], "measuring")
     if not rows:
         raise GpubenchError("nothing was measured: no case could run\n`gpubench time` says why")
@@ -390,7 +390,7 @@ def measure_answer(one: Answer, work: Sequence[Job]) -> Answer:
     rows = [replace(row, disturbed=None, low=None, high=None, q25=None, q75=None) for row in rows]
     # Parts that were left out of the prediction are left out of what was measured.
     counted = {part for advice in one.advices for part in ONCE if part not in advice.left_out}
-    its = [row for row in rows if not one.advices or row.name.time in {*CURVES, *counted}]
+    its = [row for row in rows if not one.advices or row.name.time in {*CURVE_TIMES, *counted}]
     ways = build_ways(its, [*one.ask.sizes])
     return replace(
         one,

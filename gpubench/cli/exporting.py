@@ -22,13 +22,17 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 CASE_COLUMNS = ("suite", "kernel", "implementation", "time", "identity")
 """Columns of the table that name a case."""
 
-FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
+EXPORT_FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
 
 
 @click.command()
 @click.argument("commit", required=False)
 @click.option(
-    "--format", "format_name", type=click.Choice(FORMATS), required=True, help="Who reads it."
+    "--format",
+    "format_name",
+    type=click.Choice(EXPORT_FORMATS),
+    required=True,
+    help="Who reads it.",
 )
 @click.option(
     "--output",

@@ -20,7 +20,7 @@ from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import Exit, GpubenchError
 from gpubench.fleet.addresses import listening_place, scheduler_address
-from gpubench.suite.folder import VARIABLE as SUITES_VARIABLE
+from gpubench.suite.folder import SUITES_VARIABLE as SUITES_VARIABLE
 
 LOGS = Path(".asv/fleet")
 """A file for each machine, beside the results."""
@@ -29,7 +29,7 @@ DEFINITIONS = ("benchmarks", "suites", "asv.conf.json")
 """What says what is measured: machines have it as it is committed."""
 
 PRESET_VARIABLE = "GPUBENCH_PRESET"
-ADDRESS = "DASK_SCHEDULER_ADDRESS"
+ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
 def _address(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -43,10 +43,10 @@ def _host(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 scheduler_option = click.option(
     "--scheduler",
     required=True,
-    envvar=ADDRESS,
+    envvar=ADDRESS_VARIABLE,
     metavar="ADDRESS",
     callback=_address,
-    help=f"Of Dask's: tcp://127.0.0.1:8786, tls://host:8786; also the variable {ADDRESS}.",
+    help=f"Of Dask's: tcp://127.0.0.1:8786, tls://host:8786; also the variable {ADDRESS_VARIABLE}.",
 )
 
 
@@ -255,7 +255,7 @@ def refuse_other_folders(names: Sequence[str]) -> None:
 
 
 @fleet.command()
-@click.argument("scheduler", metavar="ADDRESS", envvar=ADDRESS, callback=_address)
+@click.argument("scheduler", metavar="ADDRESS", envvar=ADDRESS_VARIABLE, callback=_address)
 @click.option(
     "--checkout",
     type=click.Path(path_type=Path, file_okay=False),

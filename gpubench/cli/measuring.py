@@ -120,8 +120,8 @@ def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
     from gpubench.measure.direct import jobs
 
     rows, interrupted = measured_now(jobs(cases, samples), "measuring")
-    from gpubench.analysis.comparison import FAILURES
     from gpubench.measure.recorder import run_facts
+    from gpubench.statuses import FAILURES
     from gpubench.tables import times
 
     doubts = _stored_doubts(rows)
@@ -371,9 +371,9 @@ def _verified_now(
 
 def _exit_with(rows: Sequence[tuple[Case, Verified]], is_interrupted: bool) -> None:
     """Exit with the code of what became of these cases, if it is not 0."""
-    from gpubench.tables import verdicts
+    from gpubench.statuses import FAILURES
 
     if is_interrupted:
         sys.exit(Exit.INTERRUPTED)
-    if any(outcome.status in verdicts.WRONG for _, outcome in rows):
+    if any(outcome.status in FAILURES for _, outcome in rows):
         sys.exit(Exit.FOUND)

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from gpubench.asv_config import project_config
 from gpubench.errors import GpubenchError
-from gpubench.suite.folder import VARIABLE, asked_folder, library_instead
+from gpubench.suite.folder import SUITES_VARIABLE, asked_folder, library_instead
 
 if TYPE_CHECKING:  # which reads what names stand for: --help answers at once
     from gpubench.naming import SuiteFiles
@@ -103,8 +103,8 @@ suites = path(
     "--suites",
     SUITES,
     "Suites whose `pairs` of an asv project's benchmarks are reported too; also the variable "
-    f"{VARIABLE}.",
-    envvar=VARIABLE,
+    f"{SUITES_VARIABLE}.",
+    envvar=SUITES_VARIABLE,
 )
 machine = click.option("--machine", help="Only results of this machine.")
 environment = click.option(

@@ -148,8 +148,8 @@ pair_option = click.option(
     multiple=True,
     metavar="BASELINE=CANDIDATE",
     callback=_patterns,
-    help="Report an asv project's benchmarks in pairs: a regular expression of baselines, and what "
-    r"replaces it, as 'time_cpu_(.*)=time_cuda_\1'. Repeatable.",
+    help="Report an asv project's benchmarks side by side: a regular expression of baselines, and "
+    r"what replaces it, as 'time_cpu_(.*)=time_cuda_\1'. Repeatable.",
 )
 
 

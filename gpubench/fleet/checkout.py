@@ -15,14 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpubench.backends.orphans import end_with_parent
 from gpubench.errors import GpubenchError
 from gpubench.fleet.shares import Share
+from gpubench.processes import end_with_parent
 
 OURS = "gpubench.fleet"
 """Setting of git that marks a clone as made here: only such a one is brought to another commit."""
 
-LAST_WORDS = 5.0
+ASV_SHUTDOWN_SECONDS = 5.0
 """Seconds in which asv ends what it has started (``asv.util.check_output`` waits one for each),
 before all of its session is killed."""
 
@@ -176,7 +176,7 @@ class Checkout:
             return
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(LAST_WORDS)
+            process.wait(ASV_SHUTDOWN_SECONDS)
         for member in members(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)

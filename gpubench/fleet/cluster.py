@@ -22,7 +22,6 @@ from distributed import Client, Security, Worker, get_worker, rpc
 from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from gpubench.backends.clusters import temporary_folder
 from gpubench.backends.devices import known_gpus
 from gpubench.errors import GpubenchError
 from gpubench.fleet.checkout import Checkout
@@ -30,18 +29,19 @@ from gpubench.fleet.equality import CaseTimes
 from gpubench.fleet.parcels import Parcel, digest, going_on, pack, record_names
 from gpubench.fleet.shares import Machine, Share, resources
 from gpubench.measure.recorder import run_facts
+from gpubench.temporary import temporary_folder
 
-LINES = "gpubench-fleet"
+LINES_TOPIC = "gpubench-fleet"
 """Topic of Dask's events: what the processes of all machines write."""
 
 RECORDS = "gpubench-fleet-records"
 """Topic of Dask's events: lines of the records of what is measured now."""
 
-LOOKS = 5.0
+LOOK_SECONDS = 5.0
 """Seconds between two looks at what is new in a record. A look reads what a case or two have
 written; what was measured since the last one is lost with a machine."""
 
-REACHABLE = 10.0
+MAX_SCHEDULER_SECONDS = 10.0
 """Seconds in which a scheduler has to answer: a hundred times what a connection across a continent
 takes."""
 
@@ -106,10 +106,10 @@ def connected(address: str, security: Security) -> Iterator[Client]:
     """Connect a client; raises ``GpubenchError`` where no scheduler answers, or where without TLS
     it listens to others."""
     try:
-        client = Client(address, timeout=REACHABLE, security=security)
+        client = Client(address, timeout=MAX_SCHEDULER_SECONDS, security=security)
     except (OSError, ValueError) as error:  # time-outs are some
         raise GpubenchError(
-            f"no scheduler of Dask answers at {address} within {REACHABLE:g} s "
+            f"no scheduler of Dask answers at {address} within {MAX_SCHEDULER_SECONDS:g} s "
             f"({type(error).__name__}); start one with `dask scheduler --host 127.0.0.1`"
         ) from error
     _silence_dask()
@@ -178,7 +178,7 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
         def watch() -> None:
             is_over = False
             while not is_over:
-                is_over = over.wait(LOOKS)
+                is_over = over.wait(LOOK_SECONDS)
                 for path in filter(Path.exists, records):
                     with path.open("rb") as file:
                         file.seek(sent[path])
@@ -203,7 +203,7 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
         if match := PROGRESS.search(line):
             self.progress = f"{float(match[1]):.0f} %"
         said = {"machine": self.checkout.machine, "line": f"{self.doing}: {line}"}
-        self._worker.log_event(LINES, said)
+        self._worker.log_event(LINES_TOPIC, said)
 
 
 def _measuring() -> Measuring:

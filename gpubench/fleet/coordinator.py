@@ -24,7 +24,7 @@ from distributed import Client, Future, wait
 
 from gpubench.errors import GpubenchError
 from gpubench.fleet.cluster import (
-    LINES,
+    LINES_TOPIC,
     PROGRESS,
     RECORDS,
     SchedulerStopped,
@@ -544,7 +544,7 @@ def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
             with (folder / f"{said['machine']}.log").open("a", encoding="utf-8") as file:
                 file.write(f"{said['line']}\n")
 
-    client.subscribe_topic(LINES, append)
+    client.subscribe_topic(LINES_TOPIC, append)
     return progress
 
 

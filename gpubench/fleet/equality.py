@@ -12,7 +12,7 @@ from gpubench.fleet.shares import Machine
 from gpubench.names import format_value
 from gpubench.plan.expansion import cases_of
 from gpubench.plan.plan import Plan
-from gpubench.results.ratio import BETWEEN_PROCESSES, Ratio, quotient
+from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, Ratio, quotient
 
 KERNELS = 8
 """Measured on each machine. A choice: with some three implementations each they take a minute or
@@ -55,7 +55,7 @@ def compare(reference: CaseTimes, other: CaseTimes) -> tuple[float, str | None]:
         largest = max(largest, ratio.factor)
         if not ratio.has_interval:
             why_not = f"{name} has no interval on one of them: other work disturbed it"
-        elif not 1 / BETWEEN_PROCESSES <= ratio.value <= BETWEEN_PROCESSES:
+        elif not 1 / MIN_UNPAIRED_FACTOR <= ratio.value <= MIN_UNPAIRED_FACTOR:
             ends = f"{ratio.low:.3g} to {ratio.high:.3g}"
             why_not = f"{name} is {ratio.value:.3g} times as fast ({ends})"
     return largest, why_not

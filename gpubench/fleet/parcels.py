@@ -23,7 +23,7 @@ from gpubench.fleet.shares import Share, class_of
 from gpubench.record import SUFFIX, RunRecord, parse_line, record_name
 
 BENCHMARKS, MACHINE = "benchmarks.json", "machine.json"
-FORMAT = 2
+ASV_FORMAT = 2
 """Version of asv's result files and of its ``benchmarks.json``."""
 
 
@@ -231,8 +231,8 @@ def stored(path: Path) -> dict[str, Any]:
         content = json.loads(_bytes(path) or b"{}")
     except (ValueError, RecursionError) as error:
         raise GpubenchError(f"{path} is damaged; move it away: {error}") from error
-    if content and content.get("version") != FORMAT:
-        raise GpubenchError(f"{path} is not of asv's format {FORMAT}; run `asv update`")
+    if content and content.get("version") != ASV_FORMAT:
+        raise GpubenchError(f"{path} is not of asv's format {ASV_FORMAT}; run `asv update`")
     return content  # type: ignore[no-any-return]
 
 

@@ -30,11 +30,11 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import temporary_folder
 from gpubench.environment import environment
-from gpubench.files import replace_file
+from gpubench.files import TOUCHED_SECONDS, replace_file
 from gpubench.git import ask_git
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.temporary import temporary_folder
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "asv.conf.json", ".git")
 """Files that tell a project's folder."""
@@ -52,7 +52,7 @@ WITHOUT_SOURCES = {
 }
 """Names of folders that other programs fill, and that no code is imported from."""
 
-MAX_FILES = 50_000
+MAX_PROJECT_FILES = 50_000
 """Of a project. What has more, a home folder for instance, is not looked through: it gets a new
 folder each time."""
 
@@ -62,10 +62,6 @@ MAX_READ_BYTES = 2**23
 MAX_FOLDERS = 8
 """Folders that stay: commits that asv interleaves, edits that somebody goes back and forth
 between."""
-
-TOUCHED_SECONDS = 2.0
-"""A file that was touched since may be touched again without another moment: FAT counts in steps of
-two seconds, others in milliseconds (git's documentation, racy-git)."""
 
 UNUSED_SECONDS = 3600.0
 """A folder that was used since is not removed: another process may compile into it."""
@@ -196,7 +192,7 @@ def _stamp(folders: Iterable[Path], installed: str, left_out: set[str]) -> str |
             fields = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
             value.update(f"{path}\0{fields}\0".encode(errors="surrogateescape"))
             most_recent, count = max(most_recent, status.st_mtime), count + 1
-            if count > MAX_FILES:
+            if count > MAX_PROJECT_FILES:
                 return None
     return value.hexdigest() if most_recent < time.time() - TOUCHED_SECONDS else None
 
@@ -227,8 +223,8 @@ def _digest(folders: Iterable[Path], installed: str) -> str | None:
     value = hashlib.blake2b(installed.encode(), digest_size=12)
     for folder in folders:
         value.update(f"{folder}\0".encode(errors="surrogateescape"))
-        files = list(islice(files_of_project(folder), MAX_FILES + 1))
-        if len(files) > MAX_FILES:
+        files = list(islice(files_of_project(folder), MAX_PROJECT_FILES + 1))
+        if len(files) > MAX_PROJECT_FILES:
             return None
         for path in sorted(files):
             value.update(f"{path.relative_to(folder)}\0".encode(errors="surrogateescape"))

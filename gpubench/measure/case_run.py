@@ -60,7 +60,8 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES, Value
 from gpubench.plan.case import Case
-from gpubench.record import CaseRecord, CountsRecord, Disturbance, RecordedStatus
+from gpubench.record import CaseRecord, CountsRecord, Disturbance
+from gpubench.statuses import RecordedStatus
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
 from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
@@ -31,6 +30,7 @@ from gpubench.plan.case import Case
 from gpubench.plan.expansion import case_named, cases_of
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
+from gpubench.temporary import temporary_folder
 
 STEADY_CALLS = 5
 """Their median is robust against one that something disturbs; compiling takes far longer."""
@@ -101,7 +101,7 @@ def start_seconds(case: Case) -> float:
         return time.perf_counter() - start
 
 
-SECONDS = {"compile": compile_seconds, "start": start_seconds}
+MEASURED_SECONDS = {"compile": compile_seconds, "start": start_seconds}
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def main() -> None:
         # A value may be in no suite, if a person asked for it.
         asked = declare(of_kernel, chain.from_iterable(map(cases_of, of_kernel)), values)
         named = next(one for one in asked if one.class_name == benchmark)
-        answer = {"seconds": SECONDS[label](case_named(named, identity))}
+        answer = {"seconds": MEASURED_SECONDS[label](case_named(named, identity))}
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

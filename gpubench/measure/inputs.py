@@ -7,8 +7,7 @@ else lies in C order, or in the ``order`` that the suite declares."""
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,11 +28,8 @@ from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
 from gpubench.names import kernel_title
 from gpubench.plan.case import ArraySpec, Case, cast_dtype
+from gpubench.suite.fills import FILLERS
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
-from gpubench.suite.types import unknown
-
-INTEGERS = 100
-"""``uniform`` integers run from 0 to this number, which every dtype can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,59 +205,7 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
     if isinstance(fill, bool | int | float):
         return np.full(shape, fill, dtype)
     word = str(fill or ("normal" if dtype.kind in "fc" else "uniform"))
-    if word not in FILLERS:
-        raise KernelError(unknown("fill", word, FILLERS))
     return FILLERS[word](shape, dtype, generator(case, f"{draw}{name}"))
-
-
-Filler = Callable[[tuple[int, ...], np.dtype[Any], np.random.Generator], AnyArray]
-"""Makes an array of a shape and dtype, with random numbers where it draws."""
-
-
-def _count_up(
-    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
-) -> AnyArray:
-    return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
-
-
-def _draw_uniform(
-    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
-) -> AnyArray:
-    if dtype.kind == "b":
-        return random.integers(0, 2, shape).astype(bool)
-    if dtype.kind in "iu":
-        return random.integers(0, INTEGERS, shape, dtype=dtype, endpoint=True)
-    return _draw_numbers(random.random, shape, dtype)
-
-
-def _draw_normal(
-    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
-) -> AnyArray:
-    return _draw_numbers(random.standard_normal, shape, dtype)
-
-
-def _draw_numbers(
-    numbers_of: Callable[..., AnyArray], shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> AnyArray:
-    """Draw an array of a dtype; both parts of complex numbers, and others as floating-point
-    numbers."""
-    if dtype.kind == "c":
-        numbers = np.empty(shape, dtype)
-        numbers.real, numbers.imag = numbers_of((2, *shape))
-        return numbers
-    # float32 is drawn as such, which takes half the time.
-    drawn = np.float32 if dtype == np.float32 else np.float64
-    return numbers_of(shape, drawn).astype(dtype, copy=False)
-
-
-FILLERS: Mapping[str, Filler] = {
-    "normal": _draw_normal,
-    "uniform": _draw_uniform,
-    "zeros": lambda shape, dtype, random: np.zeros(shape, dtype),
-    "ones": lambda shape, dtype, random: np.ones(shape, dtype),
-    "arange": _count_up,
-}
-"""What makes the array of each word of ``fill`` (``gpubench.suite.types.FILLS``)."""
 
 
 def _called(reference: str, case: Case, name: str) -> Any:

@@ -14,14 +14,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from gpubench.backends import registry
 from gpubench.backends.protocol import DeviceMemoryError
 from gpubench.errors import GpubenchError
 from gpubench.measure import watcher
-from gpubench.names import CPU
 from gpubench.plan.case import Case
-
-IN_THIS_PROCESS = (CPU, "threads")
-"""First words of devices whose runs are in the process that measures, which can be limited."""
 
 
 class MemoryLimitError(GpubenchError):
@@ -32,7 +29,7 @@ def trim() -> None:
     """Give back to the system what allocators keep of memory that is free."""
     gc.collect()
     with suppress(AttributeError):
-        ctypes.CDLL(None).malloctrim(0)
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def why_no_limit(case: Case) -> str | None:
@@ -42,7 +39,9 @@ def why_no_limit(case: Case) -> str | None:
         return None
     if sys.platform != "linux":
         return "its memory limit cannot be kept here: that takes Linux; measure it there"
-    if case.device.partition(":")[0] in IN_THIS_PROCESS or "memory" in case.options():
+    backend = registry.get(case.backend)
+    is_here = backend.memory_place(case.device) == "process"
+    if is_here or backend.keeps_memory_limit(case.options()):
         return None
     return (
         f"its memory limit cannot be kept on {case.device}: it is one of this process; use cpu, "

@@ -14,7 +14,7 @@ RANGE = "gpubench"
 LIBRARIES = ("libnvtx3interop.so.1", "libnvToolsExt.so.1")
 """Of NVTX 3 and 2, with functions that need no compiler."""
 
-FOLDERS = ("nvidia/nvtx/lib", "nvidia/cu13/lib")
+LIBRARY_FOLDERS = ("nvidia/nvtx/lib", "nvidia/cu13/lib")
 """Where NVIDIA's packages for Python put them, below a folder of ``sys.path``."""
 
 Mark = tuple[Callable[[bytes], object], Callable[[], object]]
@@ -32,7 +32,7 @@ def find_nvtx() -> Mark | None:
 
 
 def _library_mark() -> Mark | None:
-    folders = [Path(entry, folder) for entry in sys.path if entry for folder in FOLDERS]
+    folders = [Path(entry, folder) for entry in sys.path if entry for folder in LIBRARY_FOLDERS]
     installed = [folder / name for folder in folders for name in LIBRARIES]
     places = [str(path) for path in installed if path.is_file()]
     for place in (*places, *LIBRARIES):  # the last are looked for where the system keeps libraries

@@ -15,7 +15,8 @@ from gpubench.measure.recorder import now
 from gpubench.measure.targets import place_in_module
 from gpubench.plan.case import Case
 from gpubench.plan.source import reference_of
-from gpubench.record import CaseRecord, RecordedStatus
+from gpubench.record import CaseRecord
+from gpubench.statuses import RecordedStatus
 
 
 class Skipped(GpubenchError):

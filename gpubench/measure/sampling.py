@@ -30,7 +30,7 @@ PROCESSES = 2
 """Processes for one case, asv's default for its ``rounds``."""
 MOST = 10
 """Samples of one process where there is no other; asv shares them where there are two."""
-SECONDS = 20.0
+MAX_SHARED_SECONDS = 20.0
 """Most seconds for these, shared too."""
 WARM_UP = 0.1
 """Seconds before the first sample, asv's default; the runs that size a sample count."""
@@ -140,7 +140,7 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
         return SamplePlan(1, *COMPILATIONS, warm_up=0.0)
     processes = sampling.rounds or PROCESSES
     share = 2 if processes > 1 else 1
-    least, most, seconds = 1, MOST // share, SECONDS / share
+    least, most, seconds = 1, MOST // share, MAX_SHARED_SECONDS / share
     if isinstance(sampling.repeat, tuple):
         least, most, seconds = sampling.repeat
     elif sampling.repeat:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.backends import registry
-from gpubench.backends.protocol import Call, Native, Session, Target
-from gpubench.backends.together import Division, Part
+from gpubench.backends.protocol import Call, Division, Native, Part, Session, Target
 from gpubench.errors import KernelError, describe_error, did_you_mean
 from gpubench.git import ask_git, top_level
 from gpubench.plan.case import Case

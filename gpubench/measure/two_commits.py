@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpubench.backends.pools import how_it_ended
 from gpubench.distribution import write_local_requirement
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
@@ -34,20 +33,15 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.outcomes import case_record
-from gpubench.record import (
-    SUFFIX,
-    CaseRecord,
-    RecordedStatus,
-    RoundsRecord,
-    RunRecord,
-    parse_line,
-)
+from gpubench.processes import how_it_ended
+from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
+from gpubench.statuses import RecordedStatus
 
 ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
 """Attributes of asv that hold for every process. Five samples, each in a round of its own: what
 differs between processes, 1 to 10 %, is more than what more samples of one would settle."""
 
-FOLDERS = ("in-turn-1", "in-turn-2")
+ENVIRONMENT_FOLDERS = ("in-turn-1", "in-turn-2")
 """Of environments, in asv's ``env_dir``: before and after."""
 
 TAIL_LINES = 12
@@ -234,7 +228,7 @@ def two_commits(
                 raise GpubenchError(f"asv cannot use the repository: {_words(error)}") from error
             started = f"{os.getpid()}-{time.time():.0f}"
             wanted = sorted({job.case.benchmark(job.time).asv_name for job in work})
-            for label, folder in zip(labels, FOLDERS, strict=True):
+            for label, folder in zip(labels, ENVIRONMENT_FOLDERS, strict=True):
                 try:
                     commit = repository.get_hash_from_name(label)
                 except NoSuchNameError as error:

@@ -22,12 +22,13 @@ from gpubench.measure.case_run import CaseRun
 from gpubench.measure.outcomes import Skipped, WrongResult, case_record, cause
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.verify_cases import Manner, Verified, VerifiedStatus, verified
+from gpubench.measure.verify_cases import Manner, Verified, verified
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import cases_of
 from gpubench.plan.group import Group
 from gpubench.plan.version import benchmark_version
-from gpubench.work.costs import COSTS
+from gpubench.statuses import VerifiedStatus
+from gpubench.work.costs import TRACKED_COSTS
 
 
 def verify_ahead(groups: Iterable[Group], provenance: Provenance) -> None:
@@ -62,7 +63,7 @@ def _is_asked(case: Case, settings: AsvSettings) -> bool:
     if not is_cuda(case.device) or not case.group.times:
         return False
     benchmark = case.benchmark(_label(case)).asv_name
-    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in COSTS)
+    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in TRACKED_COSTS)
     names = [f"{name}({case.identity!r})" for name in (benchmark, *tracked)]
     patterns = settings.benchmarks
     return not patterns or any(re.search(text, name) for text in patterns for name in names)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from gpubench.names import CPU
 from gpubench.parallel import processors
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord
+from gpubench.statuses import VerifiedStatus
 from gpubench.work.counting import MachineCode
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
@@ -57,10 +58,6 @@ compiler, and the device names the line of one that never ends before the proces
 
 TIME_OUT = "time-out"
 """The kind of the fault that the device in software reports of a kernel that it has ended."""
-
-VerifiedStatus = Literal[
-    "right", "wrong", "skipped", "failed", "timed_out", "killed", "interrupted"
-]
 
 
 @dataclass(frozen=True, slots=True)

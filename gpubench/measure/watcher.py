@@ -26,7 +26,7 @@ SETTLES = 0.6
 """Seconds in which an allocator that gives back by itself gives back something: jemalloc in Polars
 does after 0.5 (``dirty_decay_ms``)."""
 
-FEW = 2**20
+NEGLIGIBLE_BYTES = 2**20
 """Bytes that count as none: pages of libraries that are needed for the first time."""
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     settled = held_at_rest(process)
     while True:
         sleep(SETTLES)
-        if (before := held_at_rest(process)) >= settled - FEW:
+        if (before := held_at_rest(process)) >= settled - NEGLIGIBLE_BYTES:
             break
         settled = before
     Path(f"/proc/{process}/clear_refs").write_text("5")  # VmHWM begins anew (proc(5))
@@ -92,7 +92,7 @@ def main() -> None:
         most = max(most, (held(process) or before) - before)
         mapped = max(mapped, fields(status)["RssFile"])
     last = fields(status)
-    if max(mapped, last["RssFile"]) - first["RssFile"] < FEW:
+    if max(mapped, last["RssFile"]) - first["RssFile"] < NEGLIGIBLE_BYTES:
         # The system's own count misses no peak; it has pages of files in it, and is off by some
         # pages for each processor (0.2 MiB on two).
         most = max(most, last["VmHWM"] - first["VmRSS"])

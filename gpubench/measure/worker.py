@@ -15,14 +15,14 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, Literal
 
-from gpubench.backends.clusters import remove_abandoned
-from gpubench.backends.pools import how_it_ended
 from gpubench.backends.software import requested, switched_on
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
+from gpubench.processes import how_it_ended
+from gpubench.temporary import remove_abandoned
 
-START_UP = 60.0
+MAX_PROCESS_START_SECONDS = 60.0
 """Seconds that a process may take to start, before the first item's own limit begins: imports take
 ten on a busy machine."""
 
@@ -96,8 +96,10 @@ class Worker:
         """
         with suppress(OSError, EOFError):
             if not self._is_ready:
-                if not self._connection.poll(START_UP):
-                    raise Unanswered(f"no process started within {START_UP:g} s", "killed")
+                if not self._connection.poll(MAX_PROCESS_START_SECONDS):
+                    raise Unanswered(
+                        f"no process started within {MAX_PROCESS_START_SECONDS:g} s", "killed"
+                    )
                 self._connection.recv()
                 self._is_ready = True
             self._connection.send(item)

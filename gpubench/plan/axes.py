@@ -7,7 +7,8 @@ its data, its call or its own launch, ``with`` and ``threads`` name, and over no
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.names import Value
@@ -27,24 +28,68 @@ class Axis:
     """One axis of the expansion: a single name, or zipped ones that move together."""
 
     names: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    """Values of ``names``, one row after the other in the order of the file."""
+    points: tuple[dict[str, Value], ...]
+    """Values of ``names``, one point after the other in the order of the file."""
     defaults: Mapping[str, Value]
     """Values at which a name is left out of an identity."""
     sizes: frozenset[str]
     """Those of ``names`` that are sizes; the others are parameters."""
 
     def first(self) -> dict[str, Value]:
-        """Return the row taken where a case names none: the one at the defaults, else the first."""
-        rows = [dict(zip(self.names, row, strict=True)) for row in self.rows]
-        return next((row for row in rows if self.defaults.items() <= row.items()), rows[0])
+        """Return the point taken where a case names none: that of the defaults, else the first."""
+        at_defaults = (p for p in self.points if self.defaults.items() <= p.items())
+        return next(at_defaults, self.points[0])
 
 
-def points(axes: Sequence[Axis]) -> Iterator[dict[str, Value]]:
-    """Yield every combination of the axes' values, the last axis moving fastest."""
-    names = [name for axis in axes for name in axis.names]
-    for rows in itertools.product(*(axis.rows for axis in axes)):
-        yield dict(zip(names, itertools.chain.from_iterable(rows), strict=True))
+@dataclass(frozen=True, slots=True)
+class UsedAxes:
+    """The axes that one implementation multiplies over, with what follows from them."""
+
+    axes: tuple[Axis, ...]
+    """In the order of an identity."""
+    of_kernel: tuple[Axis, ...]
+    """All axes of the kernel, those too that this implementation does not use."""
+    data_names: frozenset[str]
+    """Names that decide the inputs, the same for all implementations."""
+    names: tuple[str, ...]
+    """Names of ``axes`` as an identity has them: sizes, then parameters, each alphabetically."""
+    size_names: tuple[str, ...]
+    """Those of ``names`` that are sizes."""
+    defaults: Mapping[str, Value]
+    """Values at which a name is left out of an identity."""
+
+    @classmethod
+    def of(
+        cls, axes: tuple[Axis, ...], of_kernel: tuple[Axis, ...], of_data: frozenset[str]
+    ) -> UsedAxes:
+        """Put together what follows from the axes that are used."""
+        names = {name for axis in axes for name in axis.names}
+        sizes = tuple(sorted(name for axis in axes for name in axis.sizes))
+        defaults = {name: value for axis in axes for name, value in axis.defaults.items()}
+        ordered = (*sizes, *sorted(names.difference(sizes)))
+        return cls(axes, of_kernel, of_data, ordered, sizes, defaults)
+
+    def count(self) -> int:
+        """Count the points without making them."""
+        return math.prod(len(axis.points) for axis in self.axes)
+
+    def points(self) -> list[dict[str, Value]]:
+        """Return every combination of the axes' values, the last axis moving fastest."""
+        combined = itertools.product(*(axis.points for axis in self.axes))
+        return [{name: v for part in parts for name, v in part.items()} for parts in combined]
+
+
+def used_axes(kernel: Kernel) -> dict[str, UsedAxes]:
+    """Return the axes of each implementation of a kernel: those of the data, and those that the
+    implementation names itself."""
+    axes = kernel_axes(kernel)
+    of_data = data_names(kernel, axes)
+    found = {}
+    for name, implementation in kernel.implementations.items():
+        used = of_data | _names_read_by(kernel, implementation)
+        its = tuple(axis for axis in axes if not used.isdisjoint(axis.names))
+        found[name] = UsedAxes.of(its, axes, of_data)
+    return found
 
 
 def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
@@ -66,22 +111,11 @@ def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
 
 
 def _axis(members: Mapping[str, DeclaredAxis], sizes: set[str]) -> Axis:
-    rows = zip(*map(axis_values, members.values()), strict=True)
+    values = zip(*map(axis_values, members.values()), strict=True)
+    points = tuple(dict(zip(members, point, strict=True)) for point in values)
     defaults = ((name, axis_default(axis)) for name, axis in members.items())
     known = {name: default for name, default in defaults if default is not None}
-    return Axis(tuple(members), tuple(rows), known, frozenset(sizes))
-
-
-def used_axes(
-    kernel: Kernel,
-    implementation: Implementation,
-    axes: Sequence[Axis],
-    of_data: frozenset[str],
-) -> tuple[Axis, ...]:
-    """Return those axes of a kernel that an implementation multiplies over: the axes of the data,
-    and those that the implementation names itself."""
-    used = of_data | _names_read_by(kernel, implementation)
-    return tuple(axis for axis in axes if not used.isdisjoint(axis.names))
+    return Axis(tuple(members), points, known, frozenset(sizes))
 
 
 def data_names(kernel: Kernel, axes: Sequence[Axis]) -> frozenset[str]:

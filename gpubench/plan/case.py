@@ -12,13 +12,13 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from gpubench.backends.protocol import QUEUES, Launch
+from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
 from gpubench.layouts import Order
-from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
+from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape, is_gpu
 from gpubench.plan.group import Group
 from gpubench.suite import tree
-from gpubench.suite.elementwise import PIECE, elements, why_not_held
+from gpubench.suite.elementwise import PIECE_ELEMENTS, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
     Fill,
@@ -35,9 +35,9 @@ from gpubench.suite.model import (
 )
 from gpubench.suite.types import INDICES, ORDERS, TEXTS, Extent
 
-MAX_BYTES = 2**47
+MAX_ARRAY_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""
-FEW = 256
+TRIED_ELEMENTS = 256
 """Elements of an array that are computed to see that its formula has values: some microseconds for
 each case of a plan. What fails only later fails when the case is prepared."""
 
@@ -101,7 +101,7 @@ class Case:
 
     group: Group
     values: dict[str, Value]
-    """Value of each axis that the implementation uses, zipped sizes taken apart."""
+    """Its point: the value of each axis that the implementation uses, zipped ones taken apart."""
     block: tuple[int, ...] | None = None
     """Threads in a block, x first; ``None`` without a launch."""
     grid: Grid | None = None
@@ -120,9 +120,9 @@ class Case:
         return hash(self.identity)
 
     @classmethod
-    def first_at(cls, group: Group, values: dict[str, Value], device: str) -> Case:
-        """Return the case there with the first launch that the suite has for these values."""
-        return cls(group, values, *next(cls(group, values).shapes()), device)
+    def first_at(cls, group: Group, point: dict[str, Value], device: str) -> Case:
+        """Return the case there with the first launch that the suite has at this point."""
+        return cls(group, point, *next(cls(group, point).shapes()), device)
 
     @cached_property
     def identity(self) -> str:
@@ -132,7 +132,7 @@ class Case:
         Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
         out are an axis at its default, a grid that covers, and the CPU.
         """
-        parts = {name: self.values[name] for name in self.group.identity_order}
+        parts = {name: self.values[name] for name in self.group.axes.names}
         parts = self._without_defaults(parts)
         if self.block is not None:
             parts["block"] = format_shape(self.block)
@@ -183,7 +183,7 @@ class Case:
 
     def _without_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """Values of axes that a name has: those that are not at their default."""
-        defaults = self.group.defaults
+        defaults = self.group.axes.defaults
         # As YAML has them: 1, 1.0 and true are three values.
         return {
             name: value
@@ -214,7 +214,7 @@ class Case:
     def data_values(self) -> dict[str, Value]:
         """Return those of ``values`` that decide the inputs: equal for all implementations
         compared."""
-        names = self.group.data_names
+        names = self.group.axes.data_names
         return {name: value for name, value in self.values.items() if name in names}
 
     @cached_property
@@ -241,7 +241,7 @@ class Case:
             dtype = self._dtype(array.dtype, (*path, "dtype"))
             order = self._order(array.order, (*path, "order"))
             specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path, order)
-            if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
+            if (nbytes := spec.size * dtype.itemsize) > MAX_ARRAY_BYTES:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
                 raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
         return specs
@@ -294,7 +294,7 @@ class Case:
         for spec in (*self.array_specs.values(), *columns):
             fill, path = spec.fill, (*spec.path, "fill")
             if isinstance(fill, FormulaFill):
-                next(self._elements(spec, FEW), None)
+                next(self._elements(spec, TRIED_ELEMENTS), None)
             elif isinstance(fill, int | float) and (problem := why_not_held(fill, spec.dtype)):
                 raise self.error(path, fill, problem)
             elif isinstance(fill, LikeFill):
@@ -303,7 +303,7 @@ class Case:
                     problem = f"has {other.size:,} elements, and this array {spec.size:,}"
                     raise self.error((*path, "like"), fill.like, problem)
 
-    def _elements(self, spec: ArraySpec, piece: int = PIECE) -> Iterator[tuple[int, Any]]:
+    def _elements(self, spec: ArraySpec, piece: int = PIECE_ELEMENTS) -> Iterator[tuple[int, Any]]:
         assert isinstance(spec.fill, FormulaFill), spec.path
         formula, indices = spec.fill.formula, spec.fill.indices or INDICES[: len(spec.shape)]
         scope = self._scope(formula.names, self.values)
@@ -381,7 +381,7 @@ class Case:
         if not names <= self.values.keys():
             return None
         count = self._whole_count(formula, field)
-        if names <= self.group.data_names:
+        if names <= self.group.axes.data_names:
             known[key] = count
         return count
 
@@ -402,11 +402,10 @@ class Case:
         group = self.group.baseline
         if group is None:
             return None
-        values: dict[str, Value] = {}
-        for axis in group.axes:
-            values.update((name, self.values.get(name, v)) for name, v in axis.first().items())
-        devices = filter(group.serves, (self.device, *group.devices))
-        return Case.first_at(group, values, next(devices, CPU))
+        firsts = {name: v for axis in group.axes.axes for name, v in axis.first().items()}
+        point = {name: self.values.get(name, v) for name, v in firsts.items()}
+        own = (self.device,) if group.serves(self.device) else ()
+        return Case.first_at(group, point, next(iter((*own, *group.served)), CPU))
 
     def parts(self) -> tuple[Case, ...]:
         """Return the implementations that do its work together, each as if it did all of it: on
@@ -414,10 +413,9 @@ class Case:
         workers."""
         cases = []
         for group in self.group.parts:
-            values = {name: self.values[name] for axis in group.axes for name in axis.names}
-            served = [device for device in group.devices if group.serves(device)]
-            gpus = [device for device in served if device.partition(":")[0] in QUEUES]
-            cases += [Case.first_at(group, values, device) for device in gpus or served[-1:]]
+            point = {name: self.values[name] for axis in group.axes.axes for name in axis.names}
+            gpus = [device for device in group.served if is_gpu(device)]
+            cases += [Case.first_at(group, point, device) for device in gpus or group.served[-1:]]
         return tuple(cases)
 
     def with_size(self, name: str, value: int) -> Case:

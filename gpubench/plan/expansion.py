@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from gpubench.backends import registry
 from gpubench.errors import PlanError, did_you_mean
-from gpubench.plan.axes import points
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group, devices_named
 from gpubench.plan.rules import is_excluded
@@ -71,27 +70,27 @@ def nearest(name: str, candidates: list[str]) -> str:
 
 
 def _product(group: Group, tally: Tally) -> Iterator[Case]:
-    devices = tuple(filter(group.serves, group.devices))
+    devices = group.served
     # Rules over axes alone come before launch shapes are computed, so that they can take out the
     # points at which a shape makes no sense.
-    point_names = {*group.identity_order, "implementation"}
+    point_names = {*group.axes.names, "implementation"}
     of_points, of_cases = dict[int, Expression](), dict[int, Expression]()
     for index, rule in enumerate(group.kernel.exclude):
         if (names := group.names(rule.when)) <= point_names:
             of_points[index] = rule.when
         elif names <= group.rule_names:
             of_cases[index] = rule.when
-    for values in points(group.axes) if devices else ():
-        point = Case(group, values)
+    for point in group.axes.points() if devices else ():
+        unlaunched = Case(group, point)
         try:
-            if is_excluded(point, of_points, tally.excluded):
+            if is_excluded(unlaunched, of_points, tally.excluded):
                 continue
-            shapes = tuple(point.shapes())
+            shapes = tuple(unlaunched.shapes())
         except PlanError as problem:
-            yield from (replace(point, device=each, problem=problem) for each in devices)
+            yield from (replace(unlaunched, device=each, problem=problem) for each in devices)
             continue
         for shape, device in itertools.product(shapes, devices):
-            case = Case(group, values, *shape, device)
+            case = Case(group, point, *shape, device)
             try:
                 is_out = is_excluded(case, of_cases, tally.excluded)
             except PlanError as problem:
@@ -102,14 +101,14 @@ def _product(group: Group, tally: Tally) -> Iterator[Case]:
 
 def _included(group: Group, index: int, entry: Include) -> Iterator[Case]:
     """Cases of one ``include``: without a ``device``, one on every device that is served."""
-    order, given = group.identity_order, {**group.defaults, **entry.values}
-    values = {name: given.get(name, UNKNOWN) for name in order}
-    case = Case(group, values)
+    given = {**group.axes.defaults, **entry.values}
+    point = {name: given.get(name, UNKNOWN) for name in group.axes.names}
+    case = Case(group, point)
     try:
-        if missing := [name for name in order if name not in given]:
+        if missing := [name for name in point if name not in given]:
             message = (
                 f"this entry gives no value for {', '.join(missing)}; the axes of "
-                f"{group.implementation_name!r} are {', '.join(order)}"
+                f"{group.implementation_name!r} are {', '.join(point)}"
             )
             raise PlanError(group.fault_at(("include", index), message))
         field = "block" if entry.block is not None else "grid"
@@ -117,7 +116,7 @@ def _included(group: Group, index: int, entry: Include) -> Iterator[Case]:
         if getattr(entry, field) is not None and not is_launched:
             message = f"the backend {group.backend} launches nothing: remove `{field}`"
             raise PlanError(group.fault_at(("include", index, field), message))
-        case = Case(group, values, *next(case.shapes(entry, index)))
+        case = Case(group, point, *next(case.shapes(entry, index)))
     except PlanError as error:
         case = replace(case, problem=error)
     named = group.kernel.devices if entry.device is None else (entry.device,)
@@ -133,7 +132,7 @@ def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
     """
     first: dict[str, Case] = {}
     for case in cases:
-        sizes = case.group.size_names
+        sizes = case.group.axes.size_names
         parameters = {name: value for name, value in case.values.items() if name not in sizes}
         try:
             constants = case.with_values()

@@ -25,7 +25,7 @@ def explain(case: Case) -> list[tuple[str, str, str]]:
 def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
     """Name of each field, its text, and where it stands inside the kernel."""
     kernel, implementation, launch = case.kernel, case.implementation, case.launch
-    for name in case.group.identity_order:
+    for name in case.group.axes.names:
         yield name, format_value(case.values[name]), _axis(case, name)
     for name, value in case.constants().items():
         yield f"let.{name}", format_value(value), ("let", name)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
-from gpubench.names import CPU, BenchmarkName, Value, join_source, kernel_title
-from gpubench.plan.axes import Axis, data_names, kernel_axes, used_axes
+from gpubench.names import CPU, TOGETHER, BenchmarkName, join_source, kernel_title
+from gpubench.plan.axes import UsedAxes, used_axes
 from gpubench.plan.source import Arguments, find_backend, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
@@ -50,6 +50,8 @@ class Group:
     implementation_name: str
     gpu_count: int
     """How many CUDA devices ``cuda:*`` stands for."""
+    axes: UsedAxes = field(repr=False)
+    """What it multiplies over."""
     of_kernel: Mapping[str, Group] = field(repr=False)
     """The groups of all implementations of the kernel, this one too."""
     backend: str
@@ -107,6 +109,11 @@ class Group:
     @cached_property
     def implementation(self) -> Implementation:
         return self.kernel.implementations[self.implementation_name]
+
+    @cached_property
+    def served(self) -> tuple[str, ...]:
+        """Those of its devices that its backend runs on."""
+        return tuple(filter(self.serves, self.devices))
 
     @property
     def title(self) -> str:
@@ -188,46 +195,17 @@ class Group:
             f"{', '.join(devices)}: name a device that it serves, or another `baseline`"
         )
 
-    # --- its axes
+    # --- what its cases have in common
 
-    @cached_property
-    def axes(self) -> tuple[Axis, ...]:
-        """Axes that it multiplies over, in the order of an identity."""
-        return used_axes(self.kernel, self.implementation, self.kernel_axes, self.data_names)
-
-    @cached_property
-    def kernel_axes(self) -> tuple[Axis, ...]:
-        """All axes of the kernel, those too that this implementation does not use."""
-        first = next(iter(self.of_kernel.values()))
-        return kernel_axes(self.kernel) if first is self else first.kernel_axes
-
-    @cached_property
-    def defaults(self) -> dict[str, Value]:
-        """Values at which a name is left out of an identity."""
-        return {name: value for axis in self.axes for name, value in axis.defaults.items()}
-
-    @cached_property
+    @property
     def size_names(self) -> tuple[str, ...]:
         """Return the names of its axes that are sizes, alphabetically."""
-        return tuple(sorted(name for axis in self.axes for name in axis.sizes))
-
-    @cached_property
-    def identity_order(self) -> tuple[str, ...]:
-        """Return the names of axes as an identity has them: sizes, then parameters, each
-        alphabetically."""
-        names = {name for axis in self.axes for name in axis.names}
-        return (*self.size_names, *sorted(names.difference(self.size_names)))
-
-    @cached_property
-    def data_names(self) -> frozenset[str]:
-        """Return the names of the axes that decide the inputs, the same for all implementations."""
-        first = next(iter(self.of_kernel.values()))
-        return data_names(self.kernel, self.kernel_axes) if first is self else first.data_names
+        return self.axes.size_names
 
     @cached_property
     def rule_names(self) -> frozenset[str]:
         """Return the names that a rule may use without asking a device."""
-        launch, names = self.implementation.launch, {*self.identity_order, "implementation"}
+        launch, names = self.implementation.launch, {*self.axes.names, "implementation"}
         if launch is not None and launch.block:
             names |= {"threads_per_block", "blocks"}
         return frozenset(names | ({"threads"} if self.implementation.threads else set()))
@@ -267,14 +245,15 @@ class Group:
         """Cases of the product of its axes, shapes and devices, before ``exclude``: counted without
         making them."""
         launch, threads = self.implementation.launch, self.implementation.threads
-        factors = [len(axis.rows) for axis in self.axes]
+        factors = [self.axes.count()]
         factors += [len(launch.blocks()) or 1, len(launch.grids()) or 1] if launch else []
-        return math.prod(factors) * (len(threads) or 1) * sum(map(self.serves, self.devices))
+        return math.prod(factors) * (len(threads) or 1) * len(self.served)
 
 
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
     """Return every implementation of a kernel, in the order of the file."""
     groups: dict[str, Group] = {}
+    axes = used_axes(loaded.suite.kernels[kernel_name])
     missing_data = tuple(_missing_data(loaded, kernel_name))
     for name in loaded.suite.kernels[kernel_name].implementations:
         backend, misfit = _backend(loaded, kernel_name, name)
@@ -283,8 +262,9 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
             missing = _missing_code(loaded.suite.kernels[kernel_name], name, registry.get(backend))
             misfit = str(missing) if missing else None
         groups[name] = Group(
-            loaded, kernel_name, name, gpu_count, groups, backend, misfit, missing, missing_data
-        )
+            loaded, kernel_name, name, gpu_count, axes[name], groups,
+            backend, misfit, missing, missing_data,
+        )  # fmt: skip
     return [*groups.values()]
 
 
@@ -328,7 +308,7 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     kernel = loaded.suite.kernels[kernel_name]
     implementation, installed = kernel.implementations[name], registry.names()
     by_name = name if name in installed else None
-    by_kind = "together" if implementation.parts else by_name
+    by_kind = TOGETHER if implementation.parts else by_name
     chosen = implementation.backend or by_kind or loaded.suite.backend
     if chosen is None:
         return "", _propose_backend(implementation, name, installed)
@@ -365,7 +345,7 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
         return f"the backend {backend.name} has no option {strange[0]!r}{hint}{takes}"
     if implementation.launch is not None and not backend.takes_launch:
         return f"the backend {backend.name} launches nothing: remove `launch`"
-    if backend.name == "numba_cuda" and implementation.function and not implementation.launch:
+    if backend.needs_launch and implementation.function and not implementation.launch:
         with suppress(KernelError):
             shown = find_backend(implementation.function)
             if shown and shown[0] == backend.name:

@@ -110,7 +110,7 @@ class Plan:
 
     @cached_property
     def _compiled(self) -> frozenset[Case]:
-        groups = (each for each in self.groups() if not FRESH_TIMES.isdisjoint(each.times))
+        groups = (each for each in self.groups() if set(FRESH_TIMES) & {*each.times})
         return frozenset(case for group in groups for case in compiled_apart(cases_of(group)))
 
     @cached_property
@@ -265,8 +265,11 @@ def _uncovered(group: Group) -> Iterator[Fault]:
     """Yield a grid that covers another array than the one that the kernel indexes by its
     threads."""
     launch, reference = group.implementation.launch, group.implementation.function
-    is_cuda = group.backend == "numba_cuda" and group.missing is None
-    if not (is_cuda and launch and reference and launch.over is None and "cover" in launch.grids()):
+    if not group.backend or group.missing is not None:
+        return
+    if launch is None or reference is None or not registry.get(group.backend).needs_launch:
+        return
+    if launch.over is not None or "cover" not in launch.grids():
         return
     kernel, arguments = group.kernel, group.kernel.arguments(group.implementation_name)
     called = [arguments[place] for place in arrays_by_thread(reference) if place < len(arguments)]

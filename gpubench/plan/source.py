@@ -25,7 +25,7 @@ from gpubench.suite.tree import shortened
 
 _KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
 """Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
-BACKENDS = {"njit": "numba", "jit": "numba", "cuda.jit": "numba_cuda"}
+BACKEND_BY_DECORATOR = {"njit": "numba", "jit": "numba", "cuda.jit": "numba_cuda"}
 """Backend by the decorator that compiles a function."""
 MOST_SHOWN = 200
 """Characters of a function's parameters in a message."""
@@ -165,8 +165,8 @@ def find_backend(reference: str) -> tuple[str, str] | None:
         return None
     for names in decorator_names(definition):
         for name in names:
-            if name in BACKENDS:
-                return BACKENDS[name], f"@{name}"
+            if name in BACKEND_BY_DECORATOR:
+                return BACKEND_BY_DECORATOR[name], f"@{name}"
     return ("numpy", "no decorator") if not definition.decorator_list else None
 
 

@@ -29,10 +29,8 @@ from gpubench.analysis.advice_checks import (
 from gpubench.analysis.estimates import (
     AND,
     BEND_BEYOND,
-    CURVES,
+    ESTIMATE_KINDS,
     GAP_WORDS,
-    GPU_KINDS,
-    KINDS,
     MAX_FACTOR,
     ONCE,
     Conditions,
@@ -43,10 +41,10 @@ from gpubench.analysis.estimates import (
 )
 from gpubench.analysis.headline import KernelKey
 from gpubench.analysis.roofline import STREAMS, memory_ceiling
-from gpubench.names import BenchmarkName
+from gpubench.names import CURVE_TIMES, BenchmarkName, is_gpu
 from gpubench.report import text
 from gpubench.report.compare import setup_key
-from gpubench.report.data_scripts import FOLDER
+from gpubench.report.data_scripts import SCRIPTS_FOLDER
 from gpubench.report.findings import disturbed_states
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
 from gpubench.results import History, Row
@@ -99,14 +97,14 @@ def build(history: History, site: Site) -> AdvisePage:
         details=f"Measured on {setup_label(history.setup)}. {verified}",
         kernels=kernels,
         rules={
-            "kinds": KINDS,
+            "kinds": ESTIMATE_KINDS,
             "kind_words": KIND_WORDS,
             "gap_words": GAP_WORDS,
-            "curves": CURVES,
+            "curves": CURVE_TIMES,
             "once": ONCE,
             "max_factor": MAX_FACTOR,
             "bend_beyond": BEND_BEYOND,
-            "steps": advice.STEPS,
+            "steps": advice.PLACES_A_DECADE,
             "max_calls": advice.MAX_CALLS,
             "wide": advice.WIDE,
             "memory": advice.MEMORY,
@@ -127,7 +125,7 @@ def stamp(history: History, site: Site) -> str:
 
 def scripts(history: History, site: Site) -> dict[str, KernelKey]:
     """Kernels with something to choose from, by the address of what the page calculates from."""
-    start = f"{FOLDER}/advice-{setup_key(history.setup)}-"
+    start = f"{SCRIPTS_FOLDER}/advice-{setup_key(history.setup)}-"
     timed = site.timed(history)
     return {
         start + site.address(None, key).removeprefix("kernel-").removesuffix(".html") + ".js": key
@@ -164,7 +162,7 @@ def know(history: History, key: KernelKey, site: Site, asked: Iterable[str] = ()
     of_kernel = site.current(history)[key].cases.values() if key in site.current(history) else ()
     every = [row for row in of_kernel if row.seconds]
     rows = [row for row in every if not row.is_disturbed]
-    axes = find_axes((row for row in rows if row.name.time in CURVES), asked)
+    axes = find_axes((row for row in rows if row.name.time in CURVE_TIMES), asked)
     ways = build_ways(rows, axes, find_conditions(history, key, site))
     named = next((row.bench for row in every if row.bench), None)
     return Known(
@@ -195,10 +193,9 @@ def find_conditions(history: History, key: KernelKey, site: Site) -> Conditions:
         return ceiling.bytes_per_second if ceiling else None
 
     def memory(device: str) -> float | None:
-        kind = device.partition(":")[0]
         if AND in device or "://" in device:  # several devices, each with a part; or another host
             return None
-        name = "gpu_memory_bytes" if kind in GPU_KINDS else "memory_bytes"
+        name = "gpu_memory_bytes" if is_gpu(device) else "memory_bytes"
         values = [row.conditions.get(name) for row in rows if row.device == device]
         known = [one for one in (*values, facts.get(name)) if isinstance(one, int) and one > 0]
         return float(known[0]) if known else None

@@ -47,7 +47,7 @@ DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
 So a row takes 1 KB in place of 2."""
 
-TOGETHER = 300
+MAX_ROWS_TOGETHER = 300
 """Rows whose histories are in memory at once."""
 
 CAUSES: dict[Cause, str] = {
@@ -62,7 +62,7 @@ SHARED_BY_ALL = "the machine, or code that all share"
 
 NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
-RULE = (
+CHANGES_RULE = (
     f"Steps are sought in the series of each case that has {FEWEST_POINTS} times or more. Where it "
     "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
     "where the baseline itself changed, times alone do. Each row says which. asv's fit "
@@ -79,7 +79,7 @@ RULE = (
 )
 """What is claimed, and on which grounds."""
 
-NO_RECORD = State(
+NO_RECORD_STATE = State(
     "No record of the environment",
     "These results were stored without gpubench's record, so that a change of versions or of the "
     "driver can only be told as far as asv's own files do.",
@@ -254,13 +254,13 @@ def build(history: History, site: Site) -> ChangesPage:
     states = [*processor_states(history), *disturbed_states(site.rows_now(history))]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
     if not any(snapshot.facts for snapshot in history.snapshots):
-        states.append(NO_RECORD)
+        states.append(NO_RECORD_STATE)
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
         verdict=_verdict(changes, history, bool(count_changes))
         + _shared_and_status_words(len(shared_changes), status_groups),
-        rule=RULE,
+        rule=CHANGES_RULE,
         note=history_length(len(history.commits)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(
@@ -393,8 +393,8 @@ def _change_rows(
     groups: Sequence[Sequence[ExplainedChange]], history: History, site: Site
 ) -> Iterator[ChangeRow]:
     """Yield the rows, newest first, with the histories of some cases in memory at a time."""
-    for start in range(0, len(groups), TOGETHER):
-        part = groups[start : start + TOGETHER]
+    for start in range(0, len(groups), MAX_ROWS_TOGETHER):
+        part = groups[start : start + MAX_ROWS_TOGETHER]
         cases = site.of_cases(history, [largest.name for largest, *_ in part])
         for group in part:
             yield _row(group, cases, site, site.units(history), is_drawn=start < DRAWN_ROWS)

@@ -21,21 +21,12 @@ from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
 from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
-from gpubench.results import (
-    ABSENT,
-    STATUSES,
-    CaseHistories,
-    CaseName,
-    History,
-    Ratio,
-    Row,
-    Status,
-    Times,
-)
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
+from gpubench.statuses import STATUSES, Status
 
-MOST_ROWS = 5
+MAX_TABLE_COMMITS = 5
 """Commits in the table of a chart, the newest. The others are drawn on request, from the script
 that the chart is drawn from: a thousand make a page that opens slowly."""
 
@@ -191,7 +182,7 @@ def history_chart(
     statuses = history.statuses[[history.rows_of[name] for name in names]]
     places = np.flatnonzero((statuses != ABSENT).any(axis=0))
     commits = tuple(labels[place] for place in places.tolist())
-    listed = tuple(range(len(places)))[: -MOST_ROWS - 1 : -1]
+    listed = tuple(range(len(places)))[: -MAX_TABLE_COMMITS - 1 : -1]
     series = []
     for name in names:
         row, unit = history.rows_of[name], units.get(name, SECONDS)
@@ -276,7 +267,7 @@ def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeC
         if row.speedup and row.name.time == "kernel":
             groups[row.parameters][row.name.implementation].append(row)
     for parameters, group in sorted(groups.items()):
-        axis = f" {text.TIMES} ".join(next(iter(group.values()))[0].sizes)
+        axis = f" {text.TIMES_SIGN} ".join(next(iter(group.values()))[0].sizes)
         series = []
         for name in sorted(group, key=lambda name: ranks[name]):
             points = sorted(fastest_variants(group[name]).values(), key=lambda row: row.size)

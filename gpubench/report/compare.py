@@ -15,25 +15,25 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import (
     BASELINE_MOVED,
+    CHANGED,
     CHANGED_RATE,
     COMPARISON_VERDICTS,
     CORE_FACTS,
     DIFFERING,
     DISTURBED,
     DRIVER,
-    FAILURES,
-    GPU_DEVICES,
     GPU_FACTS,
-    IN_TURN,
     MAX_CHANCE,
     NO_INTERVAL,
     NO_SPEEDUP,
     OTHER_BASELINE,
     OTHER_DEVICE,
     OTHER_THREADS,
+    PAIRED_NOTE,
     REPLACED,
     RESTS_ON,
     SAME,
@@ -66,56 +66,61 @@ from gpubench.analysis.scatter import (
     is_one_thread,
     scatter_sources,
 )
-from gpubench.names import Value
+from gpubench.names import GPU_DEVICES, Value
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.report import count_view, text
+from gpubench.report.comparison_columns import (
+    MARKDOWN_COLUMNS,
+    MARKDOWN_HEAD,
+    OTHER_VERSION,
+    PAGE_COLUMNS,
+    SURE,
+    VERDICT_LOOKS,
+)
 from gpubench.report.comparison_view import (
-    CHANGED,
+    COMPARISON_RULE,
     MARKER,
     MOST_IN_MARKDOWN,
-    OTHER_VERSION,
-    RULE,
     SETUP_LABELS,
     SETUPS,
     SHARED,
-    SIGNS,
-    SURE,
-    UNCOMMITTED,
+    UNCOMMITTED_NOTE,
     ComparisonView,
     comparison_view,
     markdown,
     paths_in_words,
 )
 from gpubench.report.count_view import CountsView, counts_markdown, counts_view
-from gpubench.report.data_scripts import FOLDER, data_script, pack_intervals
+from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_intervals
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
-from gpubench.results import ABSENT, STATUSES, CaseCounts, History, Setup, Snapshot
+from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
+from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status
 
-MOST_ROWS = 200
+MAX_COMPARED_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
 
 MOST_SETUPS = 12
 """Machines and environments that a page sets against its own without being asked; of each of these
 comparisons it has as many rows as a long list shows at first (``FIRST``)."""
 
-INDEX = f"{FOLDER}/index.js"
+INDEX = f"{SCRIPTS_FOLDER}/index.js"
 
-TOGETHER = 2**16
+MAX_SCRIPT_CELLS = 2**16
 """Cases times snapshots in one script, in some ten bytes each, and in twenty times as many while
 it is made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the
 last script made again. Half as many took a report of 10,000 cases 4 % more time."""
 
-LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
+LETTERS: Mapping[Status, str] = {status.name: status.letter for status in DECLARED_STATUSES}
 """What stands for a status in the script of a snapshot."""
 
 LEFT_OUT = "v"
 """The same for a case of another version of its benchmark."""
 
-_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
+_STATUS_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
 """By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
 
 _PAIRED = np.frombuffer(b"-p", np.uint8)
@@ -187,7 +192,7 @@ def build(history: History, site: Site) -> ComparePage:
         title="Compare",
         navigation=site.navigation(setup, page="compare"),
         verdict=_verdict(newest),
-        rule=RULE,
+        rule=COMPARISON_RULE,
         newest=newest,
         others=others,
         choosable=sum(len(one.snapshots) for one in site.measured.values()) > 1,
@@ -248,11 +253,11 @@ def newest_in_markdown(history: History, site: Site) -> str:
 
 def _newest(history: History, site: Site) -> ShownComparison:
     old, new = history.snapshots[-2:]
-    view, counted = _compared(old, new, site, MOST_ROWS), _counted(old, new, site)
+    view, counted = _compared(old, new, site, MAX_COMPARED_ROWS), _counted(old, new, site)
     return ShownComparison(
         "",
         view,
-        counts_view(counted, MOST_ROWS),
+        counts_view(counted, MAX_COMPARED_ROWS),
         pair_address(old, new),
         markdown(view) + counts_markdown(counted),
     )
@@ -297,7 +302,7 @@ def index_script(site: Site) -> str:
     rules = {
         "same": SAME,
         "baseline_moved": BASELINE_MOVED,
-        "in_turn": IN_TURN,
+        "in_turn": PAIRED_NOTE,
         "levels": LEVELS,
         "changed_rate": CHANGED_RATE,
         "sure_rate": SURE_RATE,
@@ -314,7 +319,12 @@ def index_script(site: Site) -> str:
         "changed": CHANGED,
         "verdicts": COMPARISON_VERDICTS,
         "differing": DIFFERING,
-        "signs": SIGNS,
+        "looks": VERDICT_LOOKS,
+        "columns": [(column.name, column.page, column.is_number) for column in PAGE_COLUMNS],
+        "markdown_columns": [
+            (column.name, column.has_foreign_words) for column in MARKDOWN_COLUMNS
+        ],
+        "markdown_head": MARKDOWN_HEAD,
         "untimed": {LETTERS[old] + LETTERS[new]: said for (old, new), said in UNTIMED.items()},
         "setup_labels": SETUP_LABELS,
         "setups_differ": SETUPS,
@@ -325,7 +335,7 @@ def index_script(site: Site) -> str:
         "other_baseline": OTHER_BASELINE,
         "other_device": OTHER_DEVICE,
         "other_threads": OTHER_THREADS,
-        "uncommitted": UNCOMMITTED,
+        "uncommitted": UNCOMMITTED_NOTE,
         "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
         "no_interval": NO_INTERVAL,
         "replaced": REPLACED,
@@ -335,10 +345,10 @@ def index_script(site: Site) -> str:
         "counted": {
             "title": count_view.TITLE,
             "verdicts": COUNT_VERDICTS,
-            "signs": count_view.SIGNS,
+            "looks": count_view.COUNT_LOOKS,
             "totals": [(cost.name, cost.words) for cost in COSTS if cost not in RESOURCES],
             "resources": [(cost.name, cost.words) for cost in RESOURCES],
-            "most": MOST_ROWS,
+            "most": MAX_COMPARED_ROWS,
             "verified": LETTERS["verified"],
             "lost": NOT_COUNTED,
             "order_dependent": ORDER_DEPENDENT,
@@ -366,7 +376,8 @@ def index_script(site: Site) -> str:
 def cases_script(history: History, site: Site) -> str:
     """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
 
-    A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
+    A baseline is an index into the labels, -1 without one, as at the newest commit with the case;
+    the script of a snapshot has those that were others.
     ``on_gpu`` are the indices of cases on a GPU, ``one_thread`` those that tell what a whole run
     shares. ``limits`` and ``ratio_limits`` are what ``RunScatter`` has of times and speedups,
     ``LEVELS`` numbers for each case, as 32-bit floats in base64.
@@ -403,7 +414,7 @@ def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
 
 
 def _in_script(history: History) -> int:
-    return max(TOGETHER // max(len(history.names), 1), 1)
+    return max(MAX_SCRIPT_CELLS // max(len(history.names), 1), 1)
 
 
 def snapshots_script(
@@ -429,7 +440,7 @@ def snapshots_script(
     statuses = np.where(is_time[:, np.newaxis], cases.statuses, ABSENT)
     contents = {}
     for column, snapshot in enumerate(snapshots):
-        letters = _LETTERS[statuses[:, column]]
+        letters = _STATUS_LETTERS[statuses[:, column]]
         if snapshot.superseded:
             for row in np.flatnonzero(cases.statuses[:, column] == ABSENT).tolist():
                 if history.names[row].benchmark.asv_name in snapshot.superseded:
@@ -438,6 +449,7 @@ def snapshots_script(
             "status": letters.tobytes().decode("ascii"),
             "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
             "numbers": pack_intervals(numbers[:, :, column]),
+            "baselines": _changed_baselines(cases.baselines[:, column], history),
             "reasons": dict(
                 sorted(
                     (history.rows_of[name], DISTURBED if reason is None else reason)
@@ -456,6 +468,12 @@ def snapshots_script(
         }
     work = {number: _profile(counts) for number, counts in sorted(profiles.items())}
     return data_script(address, {"commits": contents, "work": work})
+
+
+def _changed_baselines(baselines: NDArray[np.int32], history: History) -> dict[int, int]:
+    """Return the baselines of a snapshot that are not those of ``cases_script``, by the case."""
+    changed = np.flatnonzero(baselines != history.newest.baselines).tolist()
+    return {place: int(baselines[place]) for place in changed}
 
 
 def _profile(counts: CaseCounts) -> dict[str, object]:

@@ -13,33 +13,31 @@ from gpubench.analysis.comparison import (
     PROCESSOR_FACTS,
     SAME,
     SURE_RATE,
-    ComparisonVerdict,
     Difference,
     SetupDifference,
     SnapshotComparison,
 )
 from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, Shared
 from gpubench.report import text
+from gpubench.report.comparison_columns import MARKDOWN_COLUMNS, MARKDOWN_HEAD
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import CommitLabel, snapshot_label
-from gpubench.results import Ratio, Row, Snapshot
+from gpubench.results import Ratio, Snapshot
 
-RULE = (
+COMPARISON_RULE = (
     "An implementation's own time is compared, old over new. Faster and slower: its interval "
-    f"excludes 1{text.TIMES}, and it differs by more than unchanged times of its kind and of its "
-    "own do between runs on this machine. That is corrected for the number of cases (Benjamini and "
-    f"Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, and "
-    f"of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or environment "
-    "differ, speedups are compared; a case without one on both sides is not judged. A verdict "
-    "rests on the same run where speedups are compared, each against a baseline of its run, and "
-    "else between runs. Same: else, where the whole interval is within "
+    f"excludes 1{text.TIMES_SIGN}, and it differs by more than unchanged times of its kind and of "
+    "its own do between runs on this machine. That is corrected for the number of cases (Benjamini "
+    f"and Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, "
+    f"and of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or "
+    "environment differ, speedups are compared; a case without one on both sides is not judged. A "
+    "verdict rests on the same run where speedups are compared, each against a baseline of its "
+    "run, and else between runs. Same: else, where the whole interval is within "
     f"{100 * (SAME - 1):.0f} %. Unclear: neither, or other work disturbed it; more runs on a quiet "
     "machine tell more."
 )
-
-SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
 
 SHARED = {
     "taken": "All one-thread cases together became {factor} (±{error} %): the "
@@ -60,16 +58,7 @@ SETUPS = {
 SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_FACTS, **GPU_FACTS}
 """What can differ between setups, in the order in which it is stated."""
 
-CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
-"""Verdicts of which it is said what they rest on."""
-
-SURE = ", sure"
-"""After the verdict of an alarm."""
-
-UNCOMMITTED = "{side} was measured with uncommitted changes in {paths}"
-
-OTHER_VERSION = "another version"
-"""Instead of a time, where a side measured another version of the benchmark."""
+UNCOMMITTED_NOTE = "{side} was measured with uncommitted changes in {paths}"
 
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
@@ -231,7 +220,7 @@ def factor_in_words(factor: float) -> str:
     """Say what a least factor of changes means; empty for 1."""
     if factor == 1:
         return ""
-    return f"Only ratios beyond {factor:.4g}{text.TIMES} count as slower or faster (--factor)."
+    return f"Only ratios beyond {factor:.4g}{text.TIMES_SIGN} count as slower or faster (--factor)."
 
 
 def paths_in_words(snapshot: Snapshot) -> str:
@@ -246,7 +235,7 @@ def _uncommitted(old: Snapshot, new: Snapshot) -> tuple[str, ...]:
     if sides[0] == sides[1]:
         sides = [f"{sides[0]} before", f"{sides[1]} after"]
     return tuple(
-        UNCOMMITTED.format(side=side, paths=paths_in_words(snapshot))
+        UNCOMMITTED_NOTE.format(side=side, paths=paths_in_words(snapshot))
         for side, snapshot in zip(sides, (old, new), strict=True)
         if snapshot.uncommitted
     )
@@ -255,35 +244,6 @@ def _uncommitted(old: Snapshot, new: Snapshot) -> tuple[str, ...]:
 def fact_row(change: FactChange) -> FactRow:
     label, old = fact_words(change.name, change.old)
     return FactRow(label, old, fact_words(change.name, change.new)[1])
-
-
-def side_words(row: Row | None) -> str:
-    """Return the time of a case on one side, or why there is none."""
-    if row is None:
-        return OTHER_VERSION
-    return text.status_label(row.status) if row.seconds is None else text.seconds(row.seconds)
-
-
-def baseline_words(row: Difference) -> str:
-    """Return how its baseline's time changed; empty where it did not, or is not known."""
-    return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
-
-
-def reason_words(row: Difference) -> str:
-    """Say what a verdict rests on, and what stands behind it."""
-    rests_on = row.rests_on if row.verdict in CHANGED else ""
-    return "; ".join(filter(None, (rests_on, row.note)))
-
-
-def note_words(row: Difference) -> str:
-    """Say what a verdict rests on, and how the baseline's time changed."""
-    return "; ".join(filter(None, (reason_words(row), baseline_words(row))))
-
-
-def speedups_words(row: Difference) -> str:
-    """Its speedups before and after; empty where a side has none."""
-    speedups = [side.speedup if side else None for side in (row.old, row.new)]
-    return " → ".join(map(text.speedup, speedups)) if all(speedups) else ""
 
 
 def difference_listed(row: Difference) -> dict[str, Any]:
@@ -304,8 +264,7 @@ def markdown(view: ComparisonView) -> str:
         lines += [escaped(sentence), ""]
     if view.rows:
         lines += [
-            "| | case | factor | before | after | speedup | note |",
-            "|---|---|--:|--:|--:|--:|---|",
+            *MARKDOWN_HEAD,
             *map(_markdown_row, view.rows[:MOST_IN_MARKDOWN]),
             "",
         ]
@@ -319,7 +278,7 @@ def markdown(view: ComparisonView) -> str:
     lines += [""] if view.facts else []
     is_all_in_turn = bool(view.method) and all(row.basis in (None, "in turn") for row in view.rows)
     parts = (
-        "" if is_all_in_turn else RULE,
+        "" if is_all_in_turn else COMPARISON_RULE,
         view.method,
         escaped(view.scatter),
         factor_in_words(view.factor),
@@ -328,24 +287,10 @@ def markdown(view: ComparisonView) -> str:
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 
-def verdict_words(row: Difference) -> str:
-    """Return the verdict with its sign, and whether it is sure."""
-    sign = SIGNS.get(row.verdict, "")
-    return f"{sign} {row.verdict}{SURE if row.is_sure else ''}".strip()
-
-
 def _markdown_row(row: Difference) -> str:
-    factor = text.factor(row.ratio)
-    if row.ratio and row.ratio.has_interval:
-        factor += f" ({text.factor_interval(row.ratio)})"
     cells = (
-        verdict_words(row),
-        escaped(case_words(row.name)),
-        factor,
-        side_words(row.old),
-        side_words(row.new),
-        speedups_words(row),
-        escaped(note_words(row)),
+        escaped(column.words(row)) if column.has_foreign_words else column.words(row)
+        for column in MARKDOWN_COLUMNS
     )
     return f"| {' | '.join(cells)} |"
 

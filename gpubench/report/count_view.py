@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.costs import CostPair
 from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
 from gpubench.report import text
+from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
 from gpubench.report.comparison_view import MOST_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
 from gpubench.work.occupancy import Occupancy
 
-SIGNS: dict[CountVerdict, str] = {"grew": "▼", "lost": "!", "improved": "▲"}
+COUNT_LOOKS: Mapping[CountVerdict, Look] = {"grew": WORSE, "lost": BROKEN, "improved": BETTER}
+"""Verdicts that are not here tell of no difference."""
 
 TITLE = "Counted work: exact figures of the device in software, and no times"
 
@@ -41,7 +44,7 @@ class ShownCount:
     """One difference of counts as a page shows it."""
 
     verdict: CountVerdict
-    sign: str
+    look: Look
     case: str
     count: str
     """What is counted; empty where the case as a whole is not judged."""
@@ -61,6 +64,10 @@ class CountsView:
     """Differences that are left out."""
 
 
+def look_of_count(verdict: CountVerdict) -> Look:
+    return COUNT_LOOKS.get(verdict, NO_LOOK)
+
+
 def counts_view(comparison: CountComparison, most: int) -> CountsView | None:
     """Put counts into words, so many rows at most; ``None`` where nothing was counted."""
     if not has_counts(comparison):
@@ -68,7 +75,7 @@ def counts_view(comparison: CountComparison, most: int) -> CountsView | None:
     rows = count_rows(comparison)
     shown = tuple(
         ShownCount(
-            row.difference.verdict, SIGNS.get(row.difference.verdict, ""), row.case, row.count,
+            row.difference.verdict, look_of_count(row.difference.verdict), row.case, row.count,
             row.before, row.after, row.change, row.note,
         )
         for row in rows[:most]
@@ -92,7 +99,7 @@ def count_rows(comparison: CountComparison) -> list[CountRow]:
     """Put every difference into words."""
     rows = []
     for item in comparison.differences:
-        verdict = f"{SIGNS.get(item.verdict, '')} {item.verdict}".strip()
+        verdict = f"{look_of_count(item.verdict).sign} {item.verdict}".strip()
         cells = ("", "", "", "")
         if pair := item.pair:
             cells = pair.words, f"{pair.old:,}", f"{pair.new:,}", change_words(pair)

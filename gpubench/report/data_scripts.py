@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FOLDER = "compare-data"
+SCRIPTS_FOLDER = "compare-data"
 """Of the scripts, beside the pages; all of it belongs to the report."""
 
 DROPPED_BITS = 7

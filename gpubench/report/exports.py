@@ -18,7 +18,7 @@ from gpubench.report.declared_view import doubt_words
 from gpubench.report.site import Site
 from gpubench.results import CaseName, History
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings that make spreadsheets run a text as a formula (OWASP, "CSV Injection")."""
 
 
@@ -171,7 +171,7 @@ def _machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
 
 
 def _safe(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA)
+    is_formula = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA_STARTS)
     return f"'{value}" if is_formula else value
 
 

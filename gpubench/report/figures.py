@@ -20,11 +20,12 @@ from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
 from gpubench.report.site import CommitLabel
+from gpubench.results.model import SECONDS
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
 
-COLOURS = 7
+SERIES_COLOURS = 7
 """Distinct series colours in the style sheet; ``--series-0`` is the baseline's."""
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 _DASHES = ("dot", "solid", "dash", "longdash", "dashdot", "longdashdot", "solid")
@@ -114,7 +115,7 @@ def history_figure(chart: HistoryChart, is_in_scripts: bool = False) -> Figure:
     columns = [
         {
             "name": name,
-            "times": _columns(series.times, chart.unit == text.SECONDS),
+            "times": _columns(series.times, chart.unit == SECONDS),
             "speedups": _columns(series.speedups),
         }
         for name, series in zip(names, chart.series, strict=True)
@@ -321,7 +322,7 @@ def _series_style(implementation: str, rank: int, is_baseline: bool = False) -> 
 
 
 def _colour(rank: int, is_baseline: bool) -> str:
-    return "--series-0" if is_baseline else f"--series-{1 + (rank - 1) % (COLOURS - 1)}"
+    return "--series-0" if is_baseline else f"--series-{1 + (rank - 1) % (SERIES_COLOURS - 1)}"
 
 
 def _ticks(count: int) -> list[int]:
@@ -341,14 +342,16 @@ def _ratio_axis(ratios: Sequence[ArrayLike]) -> Figure:
     first, last = math.floor(low - 0.15), math.ceil(high + 0.15)
     stride = math.ceil((last - first + 1) / _MOST_TICKS)
     powers = [p for p in range(first, last + 1) if p % stride == 0]
-    words = [f"{2**p}{text.TIMES}" if p >= 0 else f"1/{2**-p}{text.TIMES}" for p in powers]
+    words = [
+        f"{2**p}{text.TIMES_SIGN}" if p >= 0 else f"1/{2**-p}{text.TIMES_SIGN}" for p in powers
+    ]
     axis = _log_axis("speedup", first * math.log10(2), last * math.log10(2))
     return {**axis, "tickvals": [2.0**power for power in powers], "ticktext": words}
 
 
 def _value_axis(values: Sequence[ArrayLike], unit: str) -> Figure:
     """Return the axis of times; of another unit a linear one, where a number may be 0 or less."""
-    if unit == text.SECONDS:
+    if unit == SECONDS:
         return _time_axis(values)
     title = {"text": _escaped(unit or "value")}
     return {"title": title, "tickformat": "~s", "exponentformat": "SI"}

@@ -18,9 +18,10 @@ from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot, Status
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot
 from gpubench.results.model import SECONDS
 from gpubench.results.unfinished import UNFINISHED
+from gpubench.statuses import Status
 
 _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""

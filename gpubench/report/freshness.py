@@ -21,13 +21,10 @@ from pathlib import Path
 
 from gpubench import __version__
 from gpubench.asv_config import AsvConfig, find_config
-from gpubench.files import TooLarge, read_regular, replace_file
+from gpubench.files import TOUCHED_SECONDS, TooLarge, read_regular, replace_file
 from gpubench.git import BareRepository, Repository, ask_git
-from gpubench.suite.folder import MAX_BYTES, suite_paths
+from gpubench.suite.folder import MAX_SUITE_BYTES, suite_paths
 from gpubench.table_file import table_path
-
-TOUCHED_SECONDS = 2.0
-"""A file that changed so recently may change again with the same moment: FAT counts two seconds."""
 
 SETTINGS = "gpubench*.yaml"
 """Files of a project beside ``asv.conf.json``: machines that are one, acknowledged changes."""
@@ -155,7 +152,7 @@ def _surroundings() -> Iterator[object]:
 def _contents(paths: Iterable[Path]) -> list[tuple[str, bytes]] | None:
     """Return short files; ``None`` where one cannot be read, or names another one."""
     try:
-        contents = [(str(path), read_regular(path, MAX_BYTES)) for path in sorted(paths)]
+        contents = [(str(path), read_regular(path, MAX_SUITE_BYTES)) for path in sorted(paths)]
     except (OSError, TooLarge):
         return None
     if any(re.search(rb"\bextends\b", content) for _, content in contents):

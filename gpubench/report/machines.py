@@ -30,7 +30,7 @@ from gpubench.report.site import (
 from gpubench.results import History, Problem, Row
 from gpubench.results.commits import is_known
 
-_LABELS = {
+_FACT_LABELS = {
     "cpu": "Processor",
     "cpu_threads": "Threads available",
     "num_cpu": "Processors",
@@ -69,7 +69,7 @@ _LABELS = {
 """Facts of a snapshot and conditions of a case, in the order of the panel; others are shown by
 their own names."""
 
-_UNITS = {
+_FACT_UNITS = {
     "_bytes_per_second": (1e9, "GB/s"),
     "_per_second": (1e9, "billion a second"),
     "_bytes": (2**20, "MiB"),
@@ -82,7 +82,7 @@ _UNITS = {
 _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 """What asv's ``machine.json`` says and the record says better."""
 
-_HIDDEN = {"host", "machine", "run", APPENDED, INTERLEAVED, "version"}
+_HIDDEN_FACTS = {"host", "machine", "run", APPENDED, INTERLEAVED, "version"}
 
 _MOST_VALUES = 4
 
@@ -236,9 +236,9 @@ def machine_panel(history: History, site: Site) -> MachinePanel:
     facts = {**site.table.machines.get(newest.measured_on, {}), **newest.facts}
     shown = [
         name
-        for name in (*_LABELS, *sorted(facts.keys() - _LABELS.keys()))
+        for name in (*_FACT_LABELS, *sorted(facts.keys() - _FACT_LABELS.keys()))
         if facts.get(name) not in (None, "", "unknown")
-        and name not in _HIDDEN
+        and name not in _HIDDEN_FACTS
         and not facts.get(_REPLACED.get(name, ""))
     ]
     rows = site.rows(history.snapshots[-1]).values()
@@ -253,7 +253,7 @@ def machine_panel(history: History, site: Site) -> MachinePanel:
 
 
 def fact_words(name: str, value: Value | None) -> tuple[str, str]:
-    label = _LABELS.get(name, name.replace("_", " "))
+    label = _FACT_LABELS.get(name, name.replace("_", " "))
     if value in (None, ""):
         return label, "none"
     if isinstance(value, bool):
@@ -383,7 +383,7 @@ def _reading(name: str, values: set[Value]) -> tuple[str, str]:
 def _number(name: str, value: float) -> str:
     if name.endswith("_seconds"):
         return text.seconds(value)
-    for ending, (scale, unit) in _UNITS.items():
+    for ending, (scale, unit) in _FACT_UNITS.items():
         if name.endswith(ending):
             shown = text.digits(value / scale) if scale > 1 else text.whole(value)
             return f"{shown}\N{NARROW NO-BREAK SPACE}{unit}"

@@ -14,7 +14,7 @@ from gpubench.results import Table
 
 TEMPLATE = "chart.html"
 SCRIPTS = ("plotly.min.js", "text.js", "charts.js")
-KINDS = ("sizes", "roofline", "commits")
+CHART_KINDS = ("sizes", "roofline", "commits")
 """Charts in the order in which they are shown where there is one commit."""
 
 
@@ -29,7 +29,7 @@ def render_chart(
     drawn = {kind: (figure, sentences) for kind, figure, sentences in _figures_of(page)}
     if over is None:
         several = page.history is not None and len(page.history.commits) > 1
-        order = ("commits", *KINDS) if several else KINDS
+        order = ("commits", *CHART_KINDS) if several else CHART_KINDS
         over = next((kind for kind in order if kind in drawn), None)
     if over not in drawn:
         if not drawn:

@@ -43,19 +43,18 @@ from gpubench.report.site import (
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import (
     ABSENT,
-    STATUSES,
     CaseHistories,
     CaseName,
     History,
     Problem,
     Ratio,
     Row,
-    Status,
     geometric_mean,
 )
 from gpubench.results.model import SECONDS
+from gpubench.statuses import STATUSES, Status
 
-MOST_COLUMNS = 6
+MAX_MATRIX_COLUMNS = 6
 """Implementations that have a column each, as many as a screen shows; more of them share one for
 each backend."""
 
@@ -424,7 +423,7 @@ def _matrix(
     site: Site,
 ) -> Matrix:
     every = [shown for kernel in kernels.values() for shown in kernel]
-    by_backend = len({shown.implementation for shown in every}) > MOST_COLUMNS
+    by_backend = len({shown.implementation for shown in every}) > MAX_MATRIX_COLUMNS
     columns: dict[str, list[Headline]] = defaultdict(list)
     for shown in every:
         columns[_column(shown, by_backend)].append(shown)

@@ -52,6 +52,7 @@ from gpubench.parallel import in_processes, processors
 from gpubench.report import (
     changes,
     compare,
+    comparison_columns,
     comparison_view,
     count_view,
     data_scripts,
@@ -67,6 +68,7 @@ from gpubench.report import (
 from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
 from gpubench.report.site import Site
 from gpubench.results import History, Table
+from gpubench.statuses import DECLARED_STATUSES
 
 if sys.platform != "win32":
     import fcntl
@@ -92,15 +94,15 @@ SOURCES = "gpubench-sources"
 MARK_WITHIN = 1024
 """Bytes at the beginning of a page or a script in which its mark stands."""
 
-PARTS = ".gpubench-new-"
+NEW_FOLDER_PREFIX = ".gpubench-new-"
 """Beginning of the name of the folder in which a report makes its files."""
 
 
-MUCH = 2**18
+PARALLEL_RENDER_TIMES = 2**18
 """Times, cases by commits, of setups with something to make from which several processes do that.
 Pages of so many take a second or two, and a process is there after half a second."""
 
-PROCESSES = 2
+MAX_PAGE_PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
 
 
@@ -132,7 +134,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     environment, site = _environment(overrides), Site(table)
     templates = template_files(overrides, output_dir)
     made_by = f"{code_stamp()}{stamp_of(templates)}{table.selection}"
-    scripts = output_dir / data_scripts.FOLDER
+    scripts = output_dir / data_scripts.SCRIPTS_FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
     addresses: set[str] = set()
@@ -145,21 +147,25 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         if outdated:
             parts.append((place, outdated))
             times += len(history.names) * len(history.snapshots) if history else 0
-    processes = min(processors(), PROCESSES) if times >= MUCH and table.is_kept else 1
+    processes = (
+        min(processors(), MAX_PAGE_PROCESSES)
+        if times >= PARALLEL_RENDER_TIMES and table.is_kept
+        else 1
+    )
     is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         # All is made before a page is replaced, since any of them may fail; on disk, since they
         # are many.
         with _folder_of_parts(output_dir) as folder:
-            (folder / data_scripts.FOLDER).mkdir()
+            (folder / data_scripts.SCRIPTS_FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             for _ in in_processes(make, parts, processes):
                 pass
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
-            for path in chain(folder.glob("*.*"), (folder / data_scripts.FOLDER).iterdir()):
+            for path in chain(folder.glob("*.*"), (folder / data_scripts.SCRIPTS_FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
@@ -285,7 +291,7 @@ def _series_script(history: History, key: KernelKey, site: Site) -> str:
 
 def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
     """Scripts of all commits of a machine and environment, from which a reader chooses two."""
-    start = f"{data_scripts.FOLDER}/{compare.setup_key(history.setup.place)}"
+    start = f"{data_scripts.SCRIPTS_FOLDER}/{compare.setup_key(history.setup.place)}"
     yield ReportFile(
         f"{start}.js",
         compare.cases_stamp(history, site),
@@ -458,13 +464,14 @@ def _environment(overrides: Path | None) -> Environment:
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
         text.layouts, text.disturbed, text.memory, text.measured, text.quantity,
-        comparison_view.note_words, comparison_view.side_words,
+        comparison_columns.look_of, comparison_columns.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters}
-    environment.globals["signs"] = comparison_view.SIGNS
-    environment.globals["sure"] = comparison_view.SURE
+    environment.globals["statuses"] = {status.name: status for status in DECLARED_STATUSES}
+    environment.globals["comparison_columns"] = comparison_columns.PAGE_COLUMNS
+    environment.globals["sure"] = comparison_columns.SURE
     environment.globals["counts_title"] = count_view.TITLE
     return environment
 
@@ -513,10 +520,10 @@ def _folder_of_parts(output_dir: Path) -> Iterator[Path]:
     killed reports have left are removed."""
     with ExitStack() as held:
         with locked(output_dir):
-            for left in output_dir.glob(f"{PARTS}*"):
+            for left in output_dir.glob(f"{NEW_FOLDER_PREFIX}*"):
                 with suppress(OSError), locked(left, wait=False):  # a report is at work in it
                     shutil.rmtree(left)
-            name = held.enter_context(TemporaryDirectory(prefix=PARTS, dir=output_dir))
+            name = held.enter_context(TemporaryDirectory(prefix=NEW_FOLDER_PREFIX, dir=output_dir))
             held.enter_context(locked(Path(name)))
         yield Path(name)
 

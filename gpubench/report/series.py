@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.analysis.headline import KernelKey
 from gpubench.names import parse_identity
-from gpubench.report.data_scripts import FOLDER, data_script, pack_floats, pack_intervals
+from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats, pack_intervals
 from gpubench.report.site import Site
 from gpubench.results import CaseName, History
 
@@ -34,12 +34,12 @@ class SeriesSource:
 
 def commits_address(history: History, site: Site) -> str:
     """Return the address of the script with a setup's commits."""
-    return f"{FOLDER}/commits{_slug(history, site)}.js"
+    return f"{SCRIPTS_FOLDER}/commits{_slug(history, site)}.js"
 
 
 def series_address(history: History, key: KernelKey, site: Site) -> str:
     """Return the address of the script with a kernel's values on a setup."""
-    return f"{FOLDER}/series-{_stem(key, site)}{_slug(history, site)}.js"
+    return f"{SCRIPTS_FOLDER}/series-{_stem(key, site)}{_slug(history, site)}.js"
 
 
 def _slug(history: History, site: Site) -> str:

@@ -26,13 +26,13 @@ from gpubench.errors import GpubenchError
 from gpubench.files import TooLarge, read_regular
 from gpubench.report.freshness import packaged_templates
 
-ADDRESS = "127.0.0.1"
+LOCAL_ADDRESS = "127.0.0.1"
 """Never another: results are not shown to the network."""
 
 CLIENTS = 64
 """Connections that are answered at a time, each in a thread: a browser has six to a server."""
 
-SECONDS = 30.0
+MAX_IDLE_SECONDS = 30.0
 """After which a connection is closed that asks for nothing, or does not take what it asked for."""
 
 MOST_PAGE = 2**25
@@ -42,7 +42,7 @@ page of a history of 1,400 commits has some 5 MB."""
 STILL = 200
 """Milliseconds without a change until the report is written: a file is seldom written at once."""
 
-LONGEST = 10_000
+MAX_WAIT_MILLISECONDS = 10_000
 """Milliseconds after which it is written although files still change."""
 
 SUFFIXES = (".json", ".jsonl", ".yaml", ".html", ".css", ".js")
@@ -71,7 +71,7 @@ def changes_of_files(sources: Iterable[Path], output: Path) -> Iterator[set[tupl
         *(path.resolve() for path in sources if path.exists()),
         watch_filter=is_source,
         step=STILL,
-        debounce=LONGEST,
+        debounce=MAX_WAIT_MILLISECONDS,
         rust_timeout=STILL,
         yield_on_timeout=True,
     )
@@ -87,10 +87,10 @@ class ReportServer(ThreadingHTTPServer):
 
     def __init__(self, folder: Path, port: int) -> None:
         try:
-            super().__init__((ADDRESS, port), _Handler)
+            super().__init__((LOCAL_ADDRESS, port), _Handler)
         except OSError as error:
             raise GpubenchError(
-                f"port {port} of {ADDRESS} cannot be had: {error.strerror or error}; "
+                f"port {port} of {LOCAL_ADDRESS} cannot be had: {error.strerror or error}; "
                 "give another with --port, or --port 0 for any free one"
             ) from error
         self.folder = Path(os.path.realpath(folder))
@@ -104,7 +104,7 @@ class ReportServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/"
+        return f"http://{LOCAL_ADDRESS}:{self.port}/"
 
     def outdate(self) -> None:
         self.version = str(time.time_ns())
@@ -167,14 +167,14 @@ class _Handler(SimpleHTTPRequestHandler):
 
     server: ReportServer
     server_version, sys_version = "gpubench", ""
-    timeout = SECONDS
+    timeout = MAX_IDLE_SECONDS
     protocol_version = "HTTP/1.1"
 
     def send_head(self) -> BinaryIO:
         """Send the headers; what is returned, the base class sends piece by piece: a hundred
         clients need no hundred copies of a file."""
         # Under another name it was asked by a page of another site (DNS rebinding).
-        names = [[f"{name}:{self.server.port}"] for name in (ADDRESS, "localhost")]
+        names = [[f"{name}:{self.server.port}"] for name in (LOCAL_ADDRESS, "localhost")]
         if self.headers.get_all("Host", []) not in names:
             return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
         try:

@@ -28,7 +28,6 @@ from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
     ALONE,
-    STATUSES,
     CaseCounts,
     CaseHistories,
     CaseName,
@@ -40,6 +39,7 @@ from gpubench.results import (
     Table,
 )
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
+from gpubench.statuses import STATUSES
 
 T = TypeVar("T")
 
@@ -53,10 +53,10 @@ SHARED_PAGES = {"machines": "Machines and data"}
 CHOOSING = ("choose", "advise")
 """Those that need implementations to choose from."""
 
-TOGETHER = 2**19
+MAX_CELLS_IN_MEMORY = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
 
-MOST_ROWS = 2**15
+MAX_ROWS_IN_MEMORY = 2**15
 """Rows beyond which no more snapshots are kept, in some 2 KB each: newest commits of other setups,
 which every setup is compared with. Of 20 machines with 1,000 cases each, all stay."""
 
@@ -64,7 +64,7 @@ which every setup is compared with. Of 20 machines with 1,000 cases each, all st
 MAX_NAME_CHARACTERS = 48
 """Of a foreign benchmark in the name of its page: module, class and function often have 80."""
 
-MAX_FILES = 64
+MAX_FILES_IN_MEMORY = 64
 """Files of code that are in memory at once; kernels of a project lie in some dozen."""
 
 
@@ -199,7 +199,7 @@ class Site:
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
         """Return each case of one snapshot. The last that were asked for are kept, two at least."""
         if snapshot.id not in self._rows:
-            while len(self._rows) > 1 and sum(map(len, self._rows.values())) > MOST_ROWS:
+            while len(self._rows) > 1 and sum(map(len, self._rows.values())) > MAX_ROWS_IN_MEMORY:
                 del self._rows[next(iter(self._rows))]
             self._rows[snapshot.id] = self.table.rows(snapshot)
         return self._rows[snapshot.id]
@@ -279,7 +279,7 @@ class Site:
 
     def _block_size(self, history: History) -> int:
         """Cases that are in memory at once."""
-        return max(TOGETHER // len(history.snapshots), 1)
+        return max(MAX_CELLS_IN_MEMORY // len(history.snapshots), 1)
 
     def _block(self, history: History, number: int) -> CaseHistories:
         """Cases over the commits, as many as are in memory at once; the last block is kept."""
@@ -363,7 +363,7 @@ class Site:
         """Return a file of a commit, kept for the kernels that share it; ``None`` where git has
         none."""
         if (commit.hash, file) not in self._code:
-            while len(self._code) >= MAX_FILES:
+            while len(self._code) >= MAX_FILES_IN_MEMORY:
                 del self._code[next(iter(self._code))]
             self._code[commit.hash, file] = self.table.committed(commit, file)
         return self._code[commit.hash, file]
@@ -399,7 +399,7 @@ class Site:
     def noise(self, history: History) -> Noise:
         """Return how much times scatter on a setup."""
         newest = history.snapshots[-RECENT:]
-        size = max(TOGETHER // len(newest), 1)
+        size = max(MAX_CELLS_IN_MEMORY // len(newest), 1)
         return noise(
             self.table.history(history.setup, history.names[start : start + size], newest)
             for start in range(0, len(history.names), size)

@@ -8,17 +8,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpubench.names import format_shape
+from gpubench.results.model import SECONDS
+from gpubench.statuses import DECLARED_STATUSES
 
 if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
     from gpubench.results import Ratio, Row, Running
 
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
-TIMES = "\N{MULTIPLICATION SIGN}"
+TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
 MOST_NAMED = 3
 """Of many names, those that a sentence has room for beside what it says."""
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
-SECONDS = "seconds"
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -81,7 +82,7 @@ def seconds_interval(low: float | None, high: float | None) -> str:
 
 def ratio(value: float) -> str:
     """Return a factor: ``2.35x`` with the multiplication sign."""
-    return f"{digits(value)}{TIMES}"
+    return f"{digits(value)}{TIMES_SIGN}"
 
 
 def speedup(value: Ratio | None) -> str:
@@ -91,7 +92,7 @@ def speedup(value: Ratio | None) -> str:
 def interval(value: Ratio | None) -> str:
     if value is None or not value.has_interval:
         return "no interval"
-    return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES}"
+    return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES_SIGN}"
 
 
 def factor(value: Ratio | None) -> str:
@@ -213,9 +214,12 @@ def time_label(time: str) -> str:
     return time.replace("_", " ")
 
 
+_STATUS_WORDS: Mapping[str, str] = {status.name: status.words for status in DECLARED_STATUSES}
+
+
 def status_label(status: str) -> str:
-    """Words for a status: ``timed out``."""
-    return {"ok": "measured", "verified": "right, no time"}.get(status, status.replace("_", " "))
+    """Words for a status, as ``timed out``; ``right`` and ``interrupted`` are such already."""
+    return _STATUS_WORDS.get(status, status)
 
 
 def disturbed(row: Row) -> str:

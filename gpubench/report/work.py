@@ -44,7 +44,7 @@ MAX_FILES_SHOWN = 3
 CONTEXT_LINES = 2
 """Lines that are shown before the first with a count and after the last."""
 
-MAX_GAP_LINES = 12
+MAX_PAGE_GAP_LINES = 12
 """Lines without counts that are shown between two with; more are left out."""
 
 MAX_LINE_CHARACTERS = 200
@@ -236,7 +236,7 @@ def representative(rows: Iterable[Row], counted: Counted) -> Row | None:
 
 # --- the section of a kernel's page
 
-_COLUMNS: Mapping[str, Callable[[CaseCounts], str]] = {
+_WORK_COLUMNS: Mapping[str, Callable[[CaseCounts], str]] = {
     "Sectors a load": lambda counts: _decimal(derived.sectors_per_load(counts.totals)),
     "Sectors a store": lambda counts: _decimal(derived.sectors_per_store(counts.totals)),
     "Excess sectors": lambda counts: f"{derived.excess_sectors(counts.totals):,}",
@@ -276,7 +276,7 @@ def build(
             shown.append(row)
     used = [
         column
-        for column, value in _COLUMNS.items()
+        for column, value in _WORK_COLUMNS.items()
         if any(value(counted[row.name]) not in ("", "0") for row in shown)
     ]
     listed_changes = list(_work_changes(changes, history, site))
@@ -304,7 +304,7 @@ def _work_row(row: Row, counts: CaseCounts, columns: Sequence[str]) -> WorkRow:
         implementation=row.name.implementation,
         case=row.name.case,
         launch=_launches_words(counts),
-        cells=tuple(_COLUMNS[column](counts) for column in columns),
+        cells=tuple(_WORK_COLUMNS[column](counts) for column in columns),
         bounds=tuple(_bounds(counts)),
     )
 
@@ -472,7 +472,7 @@ def _shown_numbers(counted: Sequence[int], length: int) -> list[int]:
     numbers: list[int] = []
     for number in counted:
         start = max(number - CONTEXT_LINES, 1)
-        if numbers and number - numbers[-1] <= MAX_GAP_LINES:
+        if numbers and number - numbers[-1] <= MAX_PAGE_GAP_LINES:
             start = numbers[-1] + 1
         numbers += [*range(start, min(number, length + 1)), number]
     end = numbers[-1] + 1 if numbers else 1

@@ -12,7 +12,6 @@ from gpubench.results.counts import CaseCounts, LineCounts
 from gpubench.results.model import (
     ALONE,
     NO_RENAMES,
-    STATUSES,
     CaseName,
     Commit,
     KernelNames,
@@ -24,10 +23,9 @@ from gpubench.results.model import (
     Running,
     Setup,
     Snapshot,
-    Status,
 )
 from gpubench.results.ratio import VERDICTS, Ratio, Times, Verdict, geometric_mean
-from gpubench.results.rows import COMPARED_TIMES, LAUNCH_PARTS, measured_rows
+from gpubench.results.rows import LAUNCH_PARTS, measured_rows
 from gpubench.results.table import (
     ABSENT,
     CaseHistories,
@@ -42,10 +40,8 @@ from gpubench.table_file import table_path
 __all__ = [
     "ABSENT",
     "ALONE",
-    "COMPARED_TIMES",
     "LAUNCH_PARTS",
     "NO_RENAMES",
-    "STATUSES",
     "VERDICTS",
     "CaseCounts",
     "CaseHistories",
@@ -64,7 +60,6 @@ __all__ = [
     "Running",
     "Setup",
     "Snapshot",
-    "Status",
     "Table",
     "Times",
     "Verdict",

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from gpubench.names import kernel_title
 from gpubench.results.model import CaseName, Commit
 
-NEAR = 2
+MAX_COMMITS_OFF = 2
 """Measured commits that a change may be found off the one that made it."""
 
 
@@ -35,7 +35,7 @@ class Acknowledgement:
 
     def is_at(self, commits: Sequence[Commit], place: int) -> bool:
         """Return whether a change that was found at this place of a history is at its commit."""
-        near = commits[max(place - NEAR, 0) : place + NEAR + 1]
+        near = commits[max(place - MAX_COMMITS_OFF, 0) : place + MAX_COMMITS_OFF + 1]
         return any(commit.hash.startswith(self.commit) for commit in near)
 
     def is_between(self, commits: Sequence[Commit], before: str, after: str) -> bool:

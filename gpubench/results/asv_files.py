@@ -24,14 +24,14 @@ from gpubench.names import QUANTITIES, BenchmarkName, parse_benchmark_name, time
 from gpubench.results.model import Described
 from gpubench.results.pairs import BenchmarkPairs, is_text
 
-FORMATS = (1, 2)
+READ_FORMATS = (1, 2)
 """Versions of asv's result files that are read."""
 
 LONGEST, SHORTEST = 1e12, 1e-18
 """Seconds: a result beyond is damaged. Thirty thousand years; light goes a third of a nanometre.
 Squares and ratios of what lies between are numbers."""
 
-MOST_COUNTED = 2**53
+MAX_EXACT_COUNT = 2**53
 """Runs in a sample, and samples: whole numbers up to here are exact as JSON has them."""
 
 NEWEST = 253_402_300_800
@@ -41,7 +41,7 @@ ROUNDING = 1e-9
 """Relative: an end of an interval may be as far on the wrong side of the median."""
 
 _COMMIT = re.compile(r"[0-9a-f]{8,64}")
-_COLUMNS = (
+_RESULT_COLUMNS = (
     "result",
     "stats_ci_99_a",
     "stats_ci_99_b",
@@ -53,8 +53,8 @@ _COLUMNS = (
 _STATS_OF_FORMAT_1 = ("q_25", "q_75", "number", "repeat")
 
 # NumPy alone would take "1.0" and True for numbers.
-_TYPES: dict[str, Any] = {
-    **dict.fromkeys(_COLUMNS, list[float | None] | None),
+_RESULT_TYPES: dict[str, Any] = {
+    **dict.fromkeys(_RESULT_COLUMNS, list[float | None] | None),
     "params": Any,
     "version": Any,
     "started_at": float | None,
@@ -210,7 +210,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         raise UnreadableFile(f"it is of the machine {stored_machine!r}, in the folder of another")
     params = {k: v for k, v in content["params"].items() if isinstance(v, str) and v}
     benchmarks: list[StoredBenchmark] = []
-    stored: list[list[float | None]] = [[] for _ in _COLUMNS]
+    stored: list[list[float | None]] = [[] for _ in _RESULT_COLUMNS]
     samples: dict[str, Sequence[Any]] = {}
     faults: list[str] = []
     durations: list[float] = []
@@ -307,7 +307,7 @@ def _wrong_values(
     is_wrong = np.concatenate(
         [
             np.where(is_time, (times < SHORTEST) | (times > LONGEST), ~np.isfinite(times)),
-            (counts < 0) | (counts > MOST_COUNTED) | (counts != np.floor(counts)),
+            (counts < 0) | (counts > MAX_EXACT_COUNT) | (counts != np.floor(counts)),
         ]
     ) & ~np.isnan(np.concatenate([times, counts]))
     if not is_wrong.any():  # as nearly always
@@ -316,7 +316,7 @@ def _wrong_values(
     wrong: dict[int, tuple[str, str]] = {}
     for case in np.flatnonzero(is_wrong.any(axis=0)).tolist():
         place = int(is_wrong[:, case].argmax())
-        name, value = ("result", *_COLUMNS[5:])[place], [*times, *counts][place][case]
+        name, value = ("result", *_RESULT_COLUMNS[5:])[place], [*times, *counts][place][case]
         why = f"{value!s} s is no time" if is_time[case] else f"{value!s} is no finite number"
         if place:
             why = f"{name} holds {value!s}, which is no count"
@@ -383,8 +383,8 @@ def _read_results(path: Path) -> dict[str, Any]:
 
 def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
     version = content.get("version")
-    if version not in FORMATS:
-        allowed = " and ".join(map(str, FORMATS))
+    if version not in READ_FORMATS:
+        allowed = " and ".join(map(str, READ_FORMATS))
         raise UnreadableFile(f"its format is {version!r}; this release reads {allowed}")
     if version == 2:
         return content
@@ -392,7 +392,7 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
         versions, starts = content.get("benchmark_version", {}), content.get("started_at", {})
         upgraded = {
             **content,
-            "result_columns": ["params", "version", "started_at", *_COLUMNS],
+            "result_columns": ["params", "version", "started_at", *_RESULT_COLUMNS],
             "results": {
                 name: [*_of_format_1(value, versions.get(name), starts.get(name))]
                 for name, value in content["results"].items()
@@ -447,10 +447,12 @@ def _cases(texts: tuple[str, ...]) -> tuple[str, ...]:
 def _row_type(columns: tuple[str, ...]) -> type[msgspec.Struct]:
     """Return what a file stores of one benchmark: a list in the order of its columns."""
     fields = [
-        (name, _TYPES[name], None) if name in _TYPES else (f"other_{place}", Any, None)
+        (name, _RESULT_TYPES[name], None)
+        if name in _RESULT_TYPES
+        else (f"other_{place}", Any, None)
         for place, name in enumerate(columns)
     ]
-    fields += [(name, kind, None) for name, kind in _TYPES.items() if name not in columns]
+    fields += [(name, kind, None) for name, kind in _RESULT_TYPES.items() if name not in columns]
     return msgspec.defstruct("StoredRow", fields, array_like=True)
 
 
@@ -464,13 +466,13 @@ def _row(stored: Any, row_type: type[msgspec.Struct]) -> Any:
         raise ValueError(f"its times hold what is no number: {error}") from error
 
 
-_columns_of = attrgetter(*_COLUMNS)
+_columns_of = attrgetter(*_RESULT_COLUMNS)
 
 
 def _values(row: Any, cases: int) -> list[Sequence[float | None]]:
     """Return the columns of a benchmark; raises ``ValueError``."""
     columns = [[None] * cases if column is None else column for column in _columns_of(row)]
-    for name, column in zip(_COLUMNS, columns, strict=True):
+    for name, column in zip(_RESULT_COLUMNS, columns, strict=True):
         if len(column) != cases:
             raise ValueError(f"{name} holds no list of {cases} values, one for each case")
     if isinstance(row.samples, list) and len(row.samples) == cases:  # they say how many they are

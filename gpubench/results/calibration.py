@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import median, variance
 
 from gpubench.names import Value
-from gpubench.results.kinds import KINDS, Kind, kind_of
+from gpubench.results.kinds import CASE_KINDS, Kind, kind_of
 from gpubench.results.model import CaseName, Row
 
 CALIBRATION_FILE = "calibration.gpubench"
 """Name in the folder of a machine."""
 
-FORMAT = 1
+CALIBRATION_FORMAT = 1
 """Raised when a reader of an older release could misunderstand the file."""
 
 MIN_RUNS = 2
@@ -68,7 +68,7 @@ def calibrate_kinds(runs: Iterable[Iterable[Row]]) -> dict[Kind, KindCalibration
             min(count for _, count in found),
             len(found),
         )
-        for kind in KINDS
+        for kind in CASE_KINDS
         if (found := variances.get(kind))
     }
 
@@ -81,7 +81,7 @@ def write_calibration(
 ) -> Path:
     """Write the file of a machine in asv's folder of results, in place of an earlier one."""
     content = {
-        "format": FORMAT,
+        "format": CALIBRATION_FORMAT,
         "kinds": {kind: {"scatter": one.scatter, "runs": one.runs} for kind, one in kinds.items()},
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": dict(versions),

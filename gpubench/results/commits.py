@@ -27,7 +27,7 @@ _MAX_KEPT_SUBJECT = 1000
 """Characters of a subject that are kept: pages repeat it some twenty times. git takes all lines up
 to an empty one for the subject."""
 
-_RANGE = re.compile(r"(?!\.+$)(?P<old>|[^.].*?[^/.]|[^/.])\.{2,3}(?P<new>|[^/.].*)")
+_COMMIT_RANGE = re.compile(r"(?!\.+$)(?P<old>|[^.].*?[^/.]|[^/.])\.{2,3}(?P<new>|[^/.].*)")
 """``A..B``, with one end at least that is no part of a path."""
 
 _ONE_COMMIT = re.compile(r"(?P<commit>.+)\^[!@]")
@@ -36,7 +36,7 @@ _ONE_COMMIT = re.compile(r"(?P<commit>.+)\^[!@]")
 _TOGETHER = 500
 """Commits that one call of git names: a command line has some 2 MB on Linux, 32 KB on Windows."""
 
-HEAD = "HEAD"
+CHECKED_OUT = "HEAD"
 """What is checked out: the history's branch where none is named."""
 
 
@@ -75,7 +75,7 @@ def histories_of(
     is_shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
     histories: dict[str, tuple[str, ...]] = {}
     notes = []
-    for name in branches or (HEAD,):
+    for name in branches or (CHECKED_OUT,):
         tip = _tip(repository, name)
         history = _history(repository, tip, commits, is_shallow) if tip else ()
         if history:
@@ -83,7 +83,7 @@ def histories_of(
         else:
             missing = "no commit of it has results" if tip else "git knows no such branch or tag"
             notes.append(f"the branch {name!r} has no history: {missing}")
-    if not histories and branches and HEAD not in branches:
+    if not histories and branches and CHECKED_OUT not in branches:
         of_head = histories_of(dates, repository)
         histories, notes = {**of_head.histories}, [*notes, *of_head.notes]
         notes += [
@@ -140,9 +140,12 @@ def _tip(repository: Repository, name: str) -> str:
 
 def _label(repository: Repository, name: str) -> str:
     """Return the name to show: that of the branch where ``HEAD`` stands for one."""
-    if name != HEAD:
+    if name != CHECKED_OUT:
         return name
-    return _git(repository, "symbolic-ref", "--quiet", "--short", HEAD).rstrip("\n") or HEAD
+    return (
+        _git(repository, "symbolic-ref", "--quiet", "--short", CHECKED_OUT).rstrip("\n")
+        or CHECKED_OUT
+    )
 
 
 def _history(
@@ -263,10 +266,10 @@ def why_unresolved(text: str, repository: Path | None) -> str:
 
 def range_fault(text: str) -> str:
     """Say that a text is a range of commits, and what to give; empty where it is none."""
-    if ends := _RANGE.fullmatch(text):
+    if ends := _COMMIT_RANGE.fullmatch(text):
         return (
             f"{text!r} is a range of commits; compare its two ends: gpubench compare "
-            f"{ends['old'] or 'HEAD'} {ends['new'] or 'HEAD'}"
+            f"{ends['old'] or CHECKED_OUT} {ends['new'] or CHECKED_OUT}"
         )
     if alone := _ONE_COMMIT.fullmatch(text):
         return f"{text!r} is a range of commits; name one commit: {alone['commit']}"

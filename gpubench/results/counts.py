@@ -17,11 +17,9 @@ from gpubench.names import parse_benchmark_name
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.results.model import CaseName
 from gpubench.results.records import RecordFile
+from gpubench.statuses import FAILURES
 from gpubench.work.declared import MAX_DEVIATION
 from gpubench.work.derived import FLOPS, GLOBAL_SECTORS, SECTOR_BYTES
-
-WORKLESS = ("wrong", "failed", "timed_out", "killed")
-"""Statuses of cases whose counts say nothing: what they did is not the work that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ PROFILE = {
 }
 """SQL types of a profile as ``profile_text`` writes it."""
 
-LINES = [
+LINES_SQL_TYPE = [
     {"kernel": "VARCHAR", "file": "VARCHAR", "line": "BIGINT", "counts": "MAP(VARCHAR, BIGINT)"}
 ]
 """SQL types of lines as ``lines_text`` writes them."""
@@ -193,7 +191,7 @@ def schema_of_counts(of_case: Columns) -> str:
             f"""(
                 select id, l.kernel, l.file, l.line, unnest(map_entries(l.counts)) as counted
                 from (
-                    select id, unnest(from_json(content, '{json.dumps(LINES)}')) as l
+                    select id, unnest(from_json(content, '{json.dumps(LINES_SQL_TYPE)}')) as l
                     from count_line_sets
                 )
             ) p on p.id = k.lines""",
@@ -261,7 +259,9 @@ def counted_cases(record: RecordFile) -> Iterable[tuple[CaseName, CountsRecord]]
         stories = record.stories.get(benchmark, {})
         for case, counts in of_benchmark.items():
             story = stories.get(case)
-            failed = story and story.outcome and story.outcome.status in WORKLESS
+            failed = (
+                story and story.outcome and story.outcome.status in FAILURES
+            )  # what it did is not the work
             if name and not failed:
                 parts = (name.suite, name.kernel, name.implementation, name.time)
                 yield CaseName(*parts, case), counts

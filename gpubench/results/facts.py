@@ -14,7 +14,7 @@ PASSING = {
 }
 """Facts that tell one run from another and explain no speed. Uncommitted code is told of itself."""
 
-LIBRARIES = ("_blas", "_blas_threads")
+BLAS_ENDINGS = ("_blas", "_blas_threads")
 """Endings of facts about a library that only some processes load."""
 
 READINGS = ("_per_second", "_seconds", "_mhz", "_c", "_w")
@@ -38,7 +38,7 @@ def concerns_case(
     A driver says nothing about a case on the CPU, and SciPy's BLAS nothing about one whose process
     had not loaded it. What no backend lists concerns all.
     """
-    if name.endswith(LIBRARIES) and name not in conditions:
+    if name.endswith(BLAS_ENDINGS) and name not in conditions:
         return False
     backends = {each for each, names in listed if name in names}
     return not backends or backend in backends

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from gpubench.names import IN_PROCESS_DEVICES, ONCE_TIMES, device_kind, is_gpu
 from gpubench.results.model import Row
 
 Kind = Literal[
@@ -29,7 +30,7 @@ Kind = Literal[
     "once in a process",
 ]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+CASE_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 BRIEF_SECONDS = 1e-5
 """Waking threads, or launching, takes 1 to 5 µs: below, it is a good part of a time."""
@@ -38,11 +39,6 @@ STEPS_BYTES = ((2**17, "up to 128 KiB"), (2**21, "up to 2 MiB"), (2**25, "up to 
 """glibc gives larger arrays than 128 KiB pages of their own, which the system clears at the first
 touch (``M_MMAP_THRESHOLD``); from 2 MiB on these can be huge pages; 32 MiB is a large last cache.
 """
-
-ONCE_TIMES = ("compile", "cold", "start")
-"""Labelled times that a process has once."""
-
-_GPU_DEVICES = ("cuda", "cl")
 
 _BLAS = "_blas_threads"
 """How conditions end that tell of a library which most cases never call."""
@@ -56,11 +52,11 @@ def kind_of(row: Row) -> Kind:
     """
     if row.name.time in ONCE_TIMES:
         return "once in a process"
-    device = row.device.partition(":")[0]
+    device = device_kind(row.device)
     is_brief = row.seconds is not None and row.seconds < BRIEF_SECONDS
-    if device in _GPU_DEVICES:
+    if is_gpu(row.device):
         return "GPU, below 10 µs" if is_brief else "GPU, from 10 µs on"
-    if device not in ("", "cpu", "threads"):
+    if device not in ("", *IN_PROCESS_DEVICES):
         return "other processes"
     threads = "several threads" if uses_threads(row) else "one thread"
     amount = "bytes not known"
@@ -68,7 +64,7 @@ def kind_of(row: Row) -> Kind:
         amount = "below 10 µs"
     elif row.bytes is not None:
         amount = next((words for most, words in STEPS_BYTES if row.bytes <= most), "over memory")
-    return next(kind for kind in KINDS if kind == f"{threads}, {amount}")
+    return next(kind for kind in CASE_KINDS if kind == f"{threads}, {amount}")
 
 
 def uses_threads(row: Row) -> bool:

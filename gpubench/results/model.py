@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from gpubench.names import QUANTITIES, BenchmarkName, Value
 from gpubench.record import UNCOMMITTED
 from gpubench.results.ratio import MOST_DISTURBED, Ratio
-
-Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
-"""``killed``: started, and neither finished nor stopped by asv's timeout. ``verified``: right on a
-device in software, which has no times."""
-
-STATUSES: tuple[Status, ...] = (
-    "ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified",
-)  # fmt: skip
-"""Their order is that of the numbers which stand for them in arrays (``History.statuses``)."""
-
+from gpubench.statuses import STATUSES, Status
 
 SECONDS = "seconds"
 """Unit of times."""
@@ -157,7 +148,7 @@ class Row:
     """
 
     name: CaseName
-    status: Annotated[Status, "ok, skipped, failed, wrong, timed_out, killed or verified"]
+    status: Annotated[Status, f"{', '.join(STATUSES[:-1])} or {STATUSES[-1]}"]
     reason: Annotated[str | None, "why there is no time", "VARCHAR"] = None
     """With the next step; ``None`` when there is a time."""
     seconds: Annotated[float | None, "median of all samples"] = None
@@ -193,7 +184,7 @@ class Row:
     baseline_low: float | None = None
     baseline_high: float | None = None
     speedup: Annotated[Ratio | None, "the baseline's seconds over the case's"] = None
-    """Present where both have a time and the time is one of ``COMPARED_TIMES``."""
+    """Present where both have a time and the time is one of ``gpubench.names.COMPARED_TIMES``."""
     missing: Annotated[str | None, "why a case with a time has no speedup", "VARCHAR"] = None
     """With the next step. The detail is what is said if the baseline was not measured."""
     problem: Annotated[str, "the problem solved: identity of the baseline's case", "VARCHAR"] = ""
@@ -236,7 +227,7 @@ class Row:
         int | None, "floating-point operations of one run, by the suite's formula", "BIGINT"
     ] = None
     bytes_per_second: Annotated[float | None, "bytes over seconds"] = None
-    """Of the ``COMPARED_TIMES`` only: the formula is that of a run of the kernel."""
+    """Of the ``gpubench.names.COMPARED_TIMES`` only: the formula is that of a run of the kernel."""
     flops_per_second: Annotated[float | None, "flops over seconds"] = None
     peak_bytes: Annotated[
         int | None, "most memory that one run holds beyond what stands before it", "BIGINT"
@@ -281,14 +272,14 @@ class Row:
         return self.disturbed is not None and self.disturbed > MOST_DISTURBED
 
 
-COLUMNS: dict[str, tuple[Any, ...]] = {
+ROW_COLUMNS: dict[str, tuple[Any, ...]] = {
     name: hint.__metadata__
     for name, hint in get_type_hints(Row, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
 """Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of a detail."""
 
-DETAILS = {name: text[1] for name, text in COLUMNS.items() if len(text) == 2}
+DETAILS = {name: text[1] for name, text in ROW_COLUMNS.items() if len(text) == 2}
 """SQL types of those that are details."""
 
 

@@ -50,7 +50,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 _CLASS = re.compile(r"<class '([\w.]+)'>")
 """A class, as asv stores it."""
 
-_LABELS = {
+_KIND_LABELS = {
     "time": "kernel",
     "memory": "memory",
     "peakmemory": "peak_memory",
@@ -58,10 +58,10 @@ _LABELS = {
 }
 """What asv's kinds of benchmarks measure."""
 
-_KINDS = (("track", "track"), ("mem", "memory"), ("peakmem", "peakmemory"))
+_ASV_KINDS = (("track", "track"), ("mem", "memory"), ("peakmem", "peakmemory"))
 """Beginnings of benchmarks that measure no time, with their kinds."""
 
-_UNITS = {"kernel": SECONDS, "memory": "bytes", "peak_memory": "bytes", "tracked": ""}
+_LABEL_UNITS = {"kernel": SECONDS, "memory": "bytes", "peak_memory": "bytes", "tracked": ""}
 
 MAX_UNIT_CHARACTERS = 20
 """Of a unit beside a number; a longer one is cut."""
@@ -193,10 +193,10 @@ def alone(described: Mapping[str, Described], pairs: Iterable[Pair] = ()) -> tup
     found = []
     for name in sorted(described.keys() - in_pairs):
         kind = _kind(name, described)
-        if is_of_gpubench(name) or kind not in _LABELS:
+        if is_of_gpubench(name) or kind not in _KIND_LABELS:
             continue
-        label = _LABELS[kind]
-        unit = described[name].unit if label == "tracked" else _UNITS[label]
+        label = _KIND_LABELS[kind]
+        unit = described[name].unit if label == "tracked" else _LABEL_UNITS[label]
         # asv's own default says nothing.
         unit = "" if unit == "unit" else " ".join(unit.split())[:MAX_UNIT_CHARACTERS]
         found.append(Pair(*_split(name), name, "", label, unit))
@@ -207,8 +207,8 @@ def unreadable_kinds(described: Mapping[str, Described]) -> Iterator[Problem]:
     """Name the benchmarks of a kind that asv does not have by itself."""
     for name in sorted(described):
         kind = _kind(name, described)
-        if kind not in _LABELS and not is_of_gpubench(name):
-            message = f"{name} is left out: its type {kind!r} is none of {', '.join(_LABELS)}"
+        if kind not in _KIND_LABELS and not is_of_gpubench(name):
+            message = f"{name} is left out: its type {kind!r} is none of {', '.join(_KIND_LABELS)}"
             yield Problem("benchmarks.json", message)
 
 
@@ -403,4 +403,4 @@ def _kind(name: str, described: Mapping[str, Described]) -> str:
     if name in described and described[name].kind:
         return described[name].kind
     last = name.rpartition(".")[2].lower()
-    return next((kind for start, kind in _KINDS if last.startswith(start)), "time")
+    return next((kind for start, kind in _ASV_KINDS if last.startswith(start)), "time")

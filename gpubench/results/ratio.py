@@ -21,12 +21,12 @@ has no interval, so that no ratio of two such times has one, nor a verdict.
 ``high / low``. It lies on one side of 1 exactly when the two intervals are apart.
 
 What differs from process to process is in neither of the two. So a ratio of two processes is a
-verdict only from a factor of ``BETWEEN_PROCESSES`` on.
+verdict only from a factor of ``MIN_UNPAIRED_FACTOR`` on.
 
 **A ratio of pairs.** Where samples of both were taken in turn, each pair gives a ratio, and their
 middle and its interval come from all means of two of them (``paired_speedup``). What slows down a
 process is in both halves, also other work: a disturbed ratio of pairs is a verdict from
-``BETWEEN_PROCESSES`` on (``docs/measurements.md`` has how often, with one to four neighbours).
+``MIN_UNPAIRED_FACTOR`` on (``docs/measurements.md`` has how often, with one to four neighbours).
 
 Everything here works on arrays too, so that it is the same rule for one time and for a million.
 """
@@ -58,22 +58,23 @@ LEAST_PROCESSES = 5
 MOST_DISTURBED = 0.5
 """Share of a time's samples that may be disturbed: most of them had the machine to themselves."""
 
-BETWEEN_PROCESSES = 1.1
+MIN_UNPAIRED_FACTOR = 1.1
 """Least factor between two times of different processes for a verdict. Medians of processes that
 follow each other scatter by 1.5 % (arithmetic), so that chance hardly takes the ratio of two beyond
 it; over memory by 2 % to 20 %, on a virtual machine whose neighbours use the same memory
 (``docs/measurements.md``). Of such kernels no verdict can be trusted that is not from pairs."""
 
-IN_TURN = 1.01
+MIN_PAIRED_FACTOR = 1.01
 """The same of samples that were taken in turn in one process: ratios of processes that follow each
 other scatter by 0.3 % (arithmetic) to 0.9 % (memory), which no interval of one process holds."""
 
-ERROR = 0.01
+VERDICT_ERROR = 0.01
 """Chance of two times that do not differ to be called apart; the usual 99 %."""
 
 PAIRED_ERROR = 0.005
 """The same of pairs. Half, so that of a hundred kernels that are compared with themselves at most
-one gets a verdict, in 91 of 100 such hundreds (binomial distribution); with ``ERROR`` in 74."""
+one gets a verdict, in 91 of 100 such hundreds (binomial distribution); with ``VERDICT_ERROR`` in
+74."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Ratio:
     """Lower end of the interval, 0 when unknown."""
     high: float
     """Upper end of the interval, ``inf`` when unknown."""
-    least: float = BETWEEN_PROCESSES
+    least: float = MIN_UNPAIRED_FACTOR
     """Factor from which it is a verdict."""
 
     @property
@@ -147,7 +148,7 @@ def verdicts(ratios: Times, in_turn: NDArray[np.bool_]) -> NDArray[np.int8]:
     is no ratio. ``in_turn``: of pairs that nothing disturbed. An array of three takes a hundred
     times as long as the comparisons of one."""
     value, low, high = ratios
-    least = np.where(in_turn, IN_TURN, BETWEEN_PROCESSES)
+    least = np.where(in_turn, MIN_PAIRED_FACTOR, MIN_UNPAIRED_FACTOR)
     has_ends = (low > 0) & (high < math.inf)
     faster = has_ends & (low > 1) & (value >= least)
     decided = [faster, has_ends & (high < 1) & (value <= 1 / least)]
@@ -168,7 +169,7 @@ def rank(rounds: int) -> int:
     """Return the largest ``k`` for so many rounds on either side; 0 where none will do."""
     # The chance grows with k, and a record may hold thousands of rounds.
     return bisect_right(
-        range(1, rounds + 1), ERROR, key=lambda k: 2 * _chance_apart(rounds, rounds, k)
+        range(1, rounds + 1), VERDICT_ERROR, key=lambda k: 2 * _chance_apart(rounds, rounds, k)
     )
 
 
@@ -192,10 +193,10 @@ def _log_comb(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-LEAST_PAIRS = 9
+MIN_PAIRS_FOR_INTERVAL = 9
 """Of fewer no interval of 99.5 % can be given: 2 / 2**8 is 0.8 %."""
 
-MOST_COUNTED = 500
+MAX_COUNTED_RATIOS = 500
 """Ratios that are counted one by one; of more, neighbours are joined. 500 have 125,250 means of
 two, and more would tell nothing more."""
 
@@ -204,7 +205,8 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
     """Middle of the ratios, baseline over candidate, with a 99.5 % interval; ``None`` of none.
 
     ``rounds`` says how many of the ratios each round gave. The pairs of one round share their
-    arrays and are not independent: from ``LEAST_PAIRS`` rounds on, each counts once, by its median.
+    arrays and are not independent: from ``MIN_PAIRS_FOR_INTERVAL`` rounds on, each counts once, by
+    its median.
 
     The middle is the median of all geometric means of two (Hodges and Lehmann, Annals of
     Mathematical Statistics 34, 1963), and the interval lies between two of these means: Wilcoxon's
@@ -215,10 +217,10 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
     interval wide on its side, and moves the middle little. The sign test, which needs no such
     assumption, gives wider ones: over memory, in twenty rounds at 99 %, it found 49 of 60 kernels
     that were 5 % slower, and this one 56 (``docs/measurements.yaml``). With fewer than
-    ``LEAST_PAIRS`` ratios the ends are unknown.
+    ``MIN_PAIRS_FOR_INTERVAL`` ratios the ends are unknown.
     """
     counted = np.asarray(ratios, np.float64)
-    if len(rounds) >= LEAST_PAIRS:
+    if len(rounds) >= MIN_PAIRS_FOR_INTERVAL:
         ends = accumulate(rounds)
         parts = (counted[end - n : end] for n, end in zip(rounds, ends, strict=True))
         counted = np.array([np.median(part) for part in parts if part.size])
@@ -226,14 +228,14 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
     if not counted.size:
         return None
     value, low, high = signed_rank_interval(np.log(counted), PAIRED_ERROR)
-    return Ratio(math.exp(value), math.exp(low), math.exp(high), least=IN_TURN)
+    return Ratio(math.exp(value), math.exp(low), math.exp(high), least=MIN_PAIRED_FACTOR)
 
 
 def signed_rank_interval(logs: NDArray[np.float64], error: float) -> tuple[float, float, float]:
     """Return the middle of logarithms of ratios, and both ends of its interval at this ``error``,
     infinite where there are too few; see ``paired_speedup``."""
-    if logs.size > MOST_COUNTED:
-        logs = np.array([np.median(part) for part in np.array_split(logs, MOST_COUNTED)])
+    if logs.size > MAX_COUNTED_RATIOS:
+        logs = np.array([np.median(part) for part in np.array_split(logs, MAX_COUNTED_RATIOS)])
     one, other = np.triu_indices(logs.size)
     means = np.sort(logs[one] + logs[other]) / 2
     k = _signed_rank(logs.size, error)

@@ -36,7 +36,7 @@ NO_RESULTS = ("machine.json", "benchmarks.json")
 
 LINK = "a symbolic link that leads out of the results, which is not followed; copy the file"
 
-MUCH = 2**25
+PARALLEL_READ_BYTES = 2**25
 """Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
 
 BATCH = 2**23
@@ -199,7 +199,7 @@ def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int, int]:
 def read_all(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> Iterator[Batch]:
     """Read files in batches, in their order; in several processes where there is much."""
     sizes = [sum(file.sizes) for file in files]
-    processes = processors() if sum(sizes) >= MUCH else 1
+    processes = processors() if sum(sizes) >= PARALLEL_READ_BYTES else 1
     most = min(BATCH, sum(sizes) // processes + 1)
     batches: list[list[SnapshotFiles]] = []
     for file, before in zip(files, accumulate(sizes, initial=0), strict=False):

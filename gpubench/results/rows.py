@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.names import (
+    COMPARED_TIMES,
     BenchmarkName,
     Value,
     format_identity,
@@ -25,11 +26,11 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
-from gpubench.results.model import DETAILS, SECONDS, STATUSES, CaseName, Row, Status
+from gpubench.results.model import DETAILS, SECONDS, CaseName, Row
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
-    BETWEEN_PROCESSES,
-    IN_TURN,
+    MIN_PAIRED_FACTOR,
+    MIN_UNPAIRED_FACTOR,
     MOST_DISTURBED,
     Ratio,
     interval_of_rounds,
@@ -38,12 +39,10 @@ from gpubench.results.ratio import (
     verdicts,
 )
 from gpubench.results.records import CaseStory, RecordFile
+from gpubench.statuses import STATUSES, Status
 
 DEFAULT_BASELINE = "numpy"
 """Baseline where no record names one."""
-
-COMPARED_TIMES = ("kernel", "end_to_end", "cold")
-"""Times that a speedup is stated for; a transfer or a compilation has no counterpart."""
 
 LAUNCH_PARTS = ("block", "grid", "threads", "device")
 """Parts of an identity that say how a case runs, not what it computes."""
@@ -71,10 +70,10 @@ failures make those of every file others."""
 _OK = STATUSES.index("ok")
 _VALUES = ("seconds", "low", "high", "q25", "q75", "runs_per_sample", "samples")
 """Rows of ``ResultFile.values``."""
-_RUNS = _VALUES.index("runs_per_sample")
+_RUNS_ROW = _VALUES.index("runs_per_sample")
 _AS_STORED = -1.0
 """In place of runs in a sample."""
-_RATIO = ("speedup", "speedup_low", "speedup_high")
+_RATIO_COLUMNS = ("speedup", "speedup_low", "speedup_high")
 _RATES = ("bytes_per_second", "flops_per_second")
 _CELLS = (*_VALUES, *_RATES, "rounds", "disturbed", "version", "missing")
 """Columns that ``Row`` has as they are."""
@@ -274,8 +273,8 @@ class RowsOfFiles:
             values[2, rows] = np.maximum(high, values[0, rows])
         runs = np.array(self._runs, np.float64)[detail]
         # What asv stores is its own ``number``: calls of ours, each of which is a batch of runs.
-        values[_RUNS] = np.where(runs == _AS_STORED, values[_RUNS], runs)
-        values[_RUNS, ~is_timed] = math.nan
+        values[_RUNS_ROW] = np.where(runs == _AS_STORED, values[_RUNS_ROW], runs)
+        values[_RUNS_ROW, ~is_timed] = math.nan
         shares[~is_timed] = math.nan
         disturbed = shares > MOST_DISTURBED
         values[1, disturbed], values[2, disturbed] = -math.inf, math.inf
@@ -314,7 +313,7 @@ class RowsOfFiles:
             "missing": missing,
         }
         speedup[1, speedup[1] <= 0] = math.nan  # an end that is not known
-        for names, arrays in ((_VALUES, values), (_RATIO, speedup), (_RATES, rates)):
+        for names, arrays in ((_VALUES, values), (_RATIO_COLUMNS, speedup), (_RATES, rates)):
             cells |= zip(names, map(np.ma.masked_invalid, arrays), strict=True)
         return RowColumns(case_names, self._details, cells)
 
@@ -531,7 +530,7 @@ def rows_from(
             row["seconds"] = None
         for name in ("samples", "runs_per_sample"):
             row[name] = None if row[name] is None else int(row[name])
-        ratio, low, high = (cells[name] for name in _RATIO)
+        ratio, low, high = (cells[name] for name in _RATIO_COLUMNS)
         against = of_cases.get(cells["baseline"])
         if ratio is None:
             row["pairs"] = 0
@@ -540,7 +539,7 @@ def rows_from(
             both = [cells, against[1]] if against else [cells]
             shares = [each["disturbed"] or 0.0 for each in both]
             in_turn = detail["pairs"] and max(shares) <= MOST_DISTURBED
-            least = IN_TURN if in_turn else BETWEEN_PROCESSES
+            least = MIN_PAIRED_FACTOR if in_turn else MIN_UNPAIRED_FACTOR
             row["speedup"] = Ratio(ratio, *ends, least)
         if against:
             baseline, of_baseline = against

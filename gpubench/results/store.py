@@ -29,10 +29,11 @@ from gpubench.errors import DamagedTable, GpubenchError, ResultsError
 from gpubench.names import QUANTITIES
 from gpubench.record import UNCOMMITTED
 from gpubench.results.counts import schema_of_counts
-from gpubench.results.model import COLUMNS, DETAILS, STATUSES
+from gpubench.results.model import DETAILS, ROW_COLUMNS
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
+from gpubench.statuses import STATUSES
 
 FORMAT = 12
 """Raised when what is stored, or what is read from the files, changes."""
@@ -151,7 +152,7 @@ where old."case" is null;
 """
 
 
-_RUNS = """
+_RUNS_VIEW = """
 create view runs as select id as snapshot, machine, environment, "commit",
     if(started_at > 0, make_timestamp((started_at * 1000000)::bigint), null) as started_at,
     duration, measured_at, nullif(python, '') as python, requirements::json as requirements,
@@ -197,7 +198,7 @@ def with_old_names(sql: str) -> str:
 def _schema() -> str:
     """Return the tables and the view ``results``, for people: all columns with their meaning."""
     columns = [*_FIRST_COLUMNS]
-    for name, (meaning, *_) in COLUMNS.items():
+    for name, (meaning, *_) in ROW_COLUMNS.items():
         table = "d" if name in DETAILS else "p"
         columns.append((name, _SOURCES.get(name, f'{table}."{name}"'), meaning))
         columns += _COLUMNS_AFTER.get(name, ())
@@ -216,7 +217,7 @@ def _schema() -> str:
             select id, unnest(from_json(content, '{json.dumps(DETAILS)}')) from details
         ) d on d.id = p.detail;
         {comments};
-        {_RUNS}
+        {_RUNS_VIEW}
         {schema_of_counts(_FIRST_COLUMNS)}
     """
 

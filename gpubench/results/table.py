@@ -36,7 +36,6 @@ from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_pro
 from gpubench.results.model import (
     EVERY,
     NO_RENAMES,
-    STATUSES,
     CaseName,
     Commit,
     Described,
@@ -48,7 +47,6 @@ from gpubench.results.model import (
     Running,
     Setup,
     Snapshot,
-    Status,
 )
 from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit, unreadable_kinds
 from gpubench.results.ratio import MOST_DISTURBED, Times
@@ -56,13 +54,14 @@ from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import INTERRUPTED, rows_from
 from gpubench.results.running import running
 from gpubench.results.unfinished import RUNNING, UNFINISHED
+from gpubench.statuses import STATUSES, Status
 
 T = TypeVar("T")
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
 
-_COUNTED = """
+_COUNTED_SQL = """
     select k.snapshot, k."case", k.profile, k.lines from counted k
     anti join superseded_cases old on old.snapshot = k.snapshot and old."case" = k."case"
 """
@@ -90,7 +89,7 @@ BENCHMARK_COLUMNS = {
 }
 """SQL types and meanings of the columns of ``benchmarks``."""
 
-_UNITS = """
+_UNITS_SQL = """
     select c.benchmark, any_value(d.content->>'unit') from cases c
     join (select "case", any_value(detail) as detail from rows group by 1) r on r."case" = c.id
     join details d on d.id = r.detail group by 1 order by 1
@@ -628,7 +627,7 @@ class Table:
         }
         if not places:  # as in every project without the device in software
             return {}
-        rows = self._rows(f"{_COUNTED} where k.snapshot in (select unnest($1))", [*places])
+        rows = self._rows(f"{_COUNTED_SQL} where k.snapshot in (select unnest($1))", [*places])
         counted: dict[CaseName, dict[int, int]] = defaultdict(dict)
         for snapshot, case, profile, _ in rows:
             if self._kept is not None and case not in self._kept:
@@ -659,7 +658,7 @@ class Table:
         counted, or compiled without lines."""
         rows = self._rows(
             f"""
-            select content from ({_COUNTED}) join count_line_sets l on l.id = lines
+            select content from ({_COUNTED_SQL}) join count_line_sets l on l.id = lines
             where snapshot = $1 and "case" = $2
             """,
             snapshot.id,
@@ -762,7 +761,7 @@ class Table:
             yield commit.hash, place, date, commit.subject, names, its_tags, is_in
 
     def _benchmark_rows(self) -> Iterator[tuple[Any, ...]]:
-        units = dict(self._connection.execute(_UNITS).fetchall())
+        units = dict(self._connection.execute(_UNITS_SQL).fetchall())
         places = {place.asv_name: place for place in self.asv_names}
         for text, unit in units.items():
             name = places.get(text) or parse_benchmark_name(text)

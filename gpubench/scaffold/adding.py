@@ -14,7 +14,7 @@ from typing import Any
 from gpubench.errors import GpubenchError, SuiteError
 from gpubench.files import write_new
 from gpubench.scaffold.function_source import (
-    DTYPES,
+    ANNOTATION_DTYPES,
     FunctionSource,
     Parameter,
     join_parameters,
@@ -220,10 +220,10 @@ def _extents(text: str) -> tuple[str, ...]:
 def _dtype_of(text: str) -> str | None:
     words = text.split(":")[1:]
     for word in words:
-        if word not in DTYPES and word not in INTENTS:
+        if word not in ANNOTATION_DTYPES and word not in INTENTS:
             allowed = "one of NumPy's types of numbers (float32) or of " + ", ".join(INTENTS)
             raise AddError(f"--array ...{text}: {word!r} is neither {allowed}")
-    return next((word for word in words if word in DTYPES), None)
+    return next((word for word in words if word in ANNOTATION_DTYPES), None)
 
 
 def _number(name: str, text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from gpubench.errors import KernelError
-from gpubench.plan.source import BACKENDS, decorator_names, find_definition
+from gpubench.plan.source import BACKEND_BY_DECORATOR, decorator_names, find_definition
 
 UFUNC_DECORATORS = frozenset({"vectorize", "guvectorize"})
 """Decorators whose function gets elements, and not the arrays of a call."""
@@ -18,7 +18,7 @@ SIZE_ATTRIBUTES = frozenset({"shape", "size", "ndim", "dtype", "strides"})
 """Attributes that only arrays have, and that read none of their elements."""
 ARRAY_TYPES = ("NDArray", "ndarray", "ArrayLike")
 """Words of annotations of arrays, as NumPy names them."""
-DTYPES = frozenset(
+ANNOTATION_DTYPES = frozenset(
     {"bool_", "complex64", "complex128", "float16", "float32", "float64"}
     | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
@@ -117,8 +117,8 @@ def _find_backend(definition: ast.FunctionDef) -> str:
                     f"{definition.name} is made a ufunc by @{name}: write a function around it "
                     "that gets the array to write, as in np_like(a, out): my_ufunc(a, out)"
                 )
-            if name in BACKENDS:
-                return BACKENDS[name]
+            if name in BACKEND_BY_DECORATOR:
+                return BACKEND_BY_DECORATOR[name]
     return "numpy"
 
 
@@ -234,7 +234,7 @@ def _number(default: ast.expr | None) -> bool | int | float | None:
 def _find_dtype(annotation: str) -> str | None:
     """Return NumPy's name of the type of numbers that an annotation names."""
     words = re.findall(r"[A-Za-z_]\w*", annotation)
-    return next((word for word in words if word in DTYPES), None)
+    return next((word for word in words if word in ANNOTATION_DTYPES), None)
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

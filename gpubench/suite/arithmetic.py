@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-LIMIT = 2**128
-"""Largest magnitude of a number, and of a fraction's numerator and denominator: beyond every size
-and seed of NumPy (64 bits), and still a few words of memory."""
+from gpubench.names import MAX_NUMBER
 
 Number = int | float | Fraction
 Elements = np.ndarray[Any, Any]
@@ -39,7 +37,7 @@ def _bounded(value: Number) -> Number:
         if math.isfinite(value):
             return value
         raise ValueError("the result is not a finite number")
-    if abs(value.numerator) > LIMIT or value.denominator > LIMIT:
+    if abs(value.numerator) > MAX_NUMBER or value.denominator > MAX_NUMBER:
         raise ValueError("the result is larger than 2**128")
     is_whole = isinstance(value, Fraction) and value.denominator == 1
     return value.numerator if is_whole else value
@@ -63,7 +61,7 @@ def _power(base: Number, exponent: Number) -> Number:
         except OverflowError:
             raise ValueError("the result is larger than a number can be") from None
     bits = max(abs(base.numerator), base.denominator).bit_length() - 1
-    if bits * abs(exponent) > LIMIT.bit_length():
+    if bits * abs(exponent) > MAX_NUMBER.bit_length():
         raise ValueError("the result is larger than 2**128")
     return Fraction(base) ** exponent
 

@@ -10,7 +10,7 @@ from itertools import islice
 
 from gpubench.errors import Fault
 from gpubench.names import pattern_fault
-from gpubench.suite.expressions import MAX_DEPTH, Expression
+from gpubench.suite.expressions import MAX_FORMULA_DEPTH, Expression
 from gpubench.suite.model import (
     Array,
     DeclaredTable,
@@ -415,10 +415,10 @@ class _KernelChecks:
         values = self.kernel.let.items()
         layers = _layers({n: v.names if isinstance(v, Expression) else () for n, v in values})
         for name in self.kernel.let:
-            if layers.get(name, MAX_DEPTH + 1) > MAX_DEPTH:
+            if layers.get(name, MAX_FORMULA_DEPTH + 1) > MAX_FORMULA_DEPTH:
                 message = (
-                    f"{name!r} leads back to itself, or over more than {MAX_DEPTH} other names;"
-                    " a name of let is over axes, or over names that are"
+                    f"{name!r} leads back to itself, or over more than {MAX_FORMULA_DEPTH} "
+                    "other names; a name of let is over axes, or over names that are"
                 )
                 yield self.fault(("let", name), message)
                 return

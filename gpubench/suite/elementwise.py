@@ -15,9 +15,9 @@ import numpy as np
 from gpubench.suite.arithmetic import Elements, as_array
 from gpubench.suite.expressions import ByName, Expression, ExpressionError
 
-PIECE = 2**16
+PIECE_ELEMENTS = 2**16
 """Elements that are computed at a time: 512 KiB for each operation that is under way, of which
-there are at most ``MAX_DEPTH``, however large the array is."""
+there are at most ``MAX_FORMULA_DEPTH``, however large the array is."""
 
 
 def elements(
@@ -27,7 +27,7 @@ def elements(
     indices: Sequence[str],
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    piece: int = PIECE,
+    piece: int = PIECE_ELEMENTS,
 ) -> Iterator[tuple[int, Elements]]:
     """Elements of an array in C order, in flat pieces of ``dtype`` with the index of their first.
 

@@ -1,8 +1,8 @@
 """Formulas of the format: checked when they are read, exact and bounded when they are evaluated.
 
 A formula is parsed once, by Python's own parser, and turned into nested functions. Nothing is
-handed to ``eval``: what a suite says is data. Every operand and every result lies within ``LIMIT``,
-so that a formula costs neither time nor memory beyond a few words.
+handed to ``eval``: what a suite says is data. Every operand and every result lies within
+``MAX_NUMBER``, so that a formula costs neither time nor memory beyond a few words.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from gpubench.errors import GpubenchError, did_you_mean
-from gpubench.suite.arithmetic import COMPARISONS, FUNCTIONS, LIMIT, OPERATIONS, as_array
+from gpubench.names import MAX_NUMBER
+from gpubench.suite.arithmetic import COMPARISONS, FUNCTIONS, OPERATIONS, as_array
 
 MAX_LENGTH = 500
 """Most characters in a formula."""
-MAX_DEPTH = 100
+MAX_FORMULA_DEPTH = 100
 """Most operations nested in one another; a sum of 100 terms is that deep. Python's own limit on
 recursion is 1,000 calls."""
 
@@ -74,7 +75,7 @@ class Expression:
         """Value of the formula; whole numbers are ``int``, other quotients ``float``.
 
         Raises ``ExpressionError`` for a name that is in neither mapping and for what has no value
-        (a division by zero, the logarithm of 0, a number beyond ``LIMIT``).
+        (a division by zero, the logarithm of 0, a number beyond ``MAX_NUMBER``).
         """
         result: int | float | bool | str | Fraction = self._run(scope, arrays or {})
         return float(result) if isinstance(result, Fraction) else result
@@ -176,11 +177,11 @@ class _Compiler:
         self.arrays: dict[str, int] = {}
 
     def compile(self, node: ast.expr, depth: int) -> Compiled:
-        if depth > MAX_DEPTH:
-            raise self.error(node, f"more than {MAX_DEPTH} operations nested; use `let`")
+        if depth > MAX_FORMULA_DEPTH:
+            raise self.error(node, f"more than {MAX_FORMULA_DEPTH} operations nested; use `let`")
         match node:
             case ast.Constant(value=bool() | int() | float() | str() as constant):
-                if not isinstance(constant, str) and not abs(constant) <= LIMIT:
+                if not isinstance(constant, str) and not abs(constant) <= MAX_NUMBER:
                     raise self.error(node, "a number larger than 2**128")
                 return lambda scope, arrays: constant
             case ast.Constant(value=value):

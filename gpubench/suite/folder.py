@@ -10,10 +10,10 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError
 
-MAX_BYTES = 2**20
+MAX_SUITE_BYTES = 2**20
 """Of a suite file, far beyond what a person writes: the largest of this project has 15 KB."""
 
-VARIABLE = "GPUBENCH_SUITES"
+SUITES_VARIABLE = "GPUBENCH_SUITES"
 """Environment variable that names a folder of suites inside the project, such as
 ``suites/systems``: what is measured and reported by name instead of ``suites/``."""
 
@@ -26,15 +26,16 @@ def asked_folder(suites: Path) -> Path:
     """
     if _is_library_asked.get():
         return library_folder()
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(SUITES_VARIABLE)
     if not named:
         return suites
     project = suites.parent
     folder = project / named
     if not folder.is_dir() or project.resolve() not in folder.resolve().parents:
         raise GpubenchError(
-            f"{VARIABLE} of {named!r}: no such folder in {project.resolve()}; allowed: a folder of "
-            f"suites inside the project, {suites.name}/systems for example, or nothing"
+            f"{SUITES_VARIABLE} of {named!r}: no such folder in {project.resolve()}; "
+            f"allowed: a folder of suites inside the project, {suites.name}/systems for example, "
+            "or nothing"
         )
     return folder
 

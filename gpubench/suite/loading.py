@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.links import leads_out, project_of
-from gpubench.names import NAME
+from gpubench.names import NAME_PATTERN
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite, was_faults
 from gpubench.suite.folder import suite_paths
@@ -20,7 +20,7 @@ from gpubench.suite.reader import MAX_FAULTS, read_suite_file
 from gpubench.suite.tree import Node, Origin
 from gpubench.suite.types import TARGET_FIELDS, suggestion
 
-MAX_FILES = 16
+MAX_EXTENDED_FILES = 16
 """Most files that extend one another: more than anybody can follow, and no endless chain."""
 MAX_PRESET_VALUES = 100_000
 """Most values of a file times its presets: every preset is checked as a suite of its own, which
@@ -137,7 +137,7 @@ def _load_file(
         return None, None, read_faults
     faults: list[Fault] = []
     name = root.find("suite")
-    if name and name.content != path.stem and NAME.fullmatch(str(name.content)):
+    if name and name.content != path.stem and NAME_PATTERN.fullmatch(str(name.content)):
         message = (
             f"suite {name.content!r} in {path.name}; write suite: {path.stem}, or rename the file"
         )
@@ -191,8 +191,8 @@ def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[
         problem = f"extends {written!r}, which extends this file in turn; break the circle"
     elif leads_out(base_path, project):
         problem = f"extends {written!r}, which lies outside of {project}; {_INSIDE}"
-    elif len(chain) == MAX_FILES:
-        problem = f"more than {MAX_FILES} files extend one another; put some into one"
+    elif len(chain) == MAX_EXTENDED_FILES:
+        problem = f"more than {MAX_EXTENDED_FILES} files extend one another; put some into one"
     elif not os.path.isfile(base_path):  # noqa: PTH113 (as above)
         problem = f"extends {written!r}, but there is no file {base_path}"
     if problem:

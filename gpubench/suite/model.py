@@ -100,7 +100,7 @@ RANGE_FORMS = ("values", "pow2", "geometric", "linear")
 """The ways to write the values of an axis."""
 MAX_DIMENSIONS = 64
 """Most dimensions of an array, NumPy's own bound (``NPY_MAXDIMS`` from NumPy 2 on)."""
-MAX_VALUES = 10_000
+MAX_AXIS_VALUES = 10_000
 """Most values of one axis: more than anybody measures, and made in no time."""
 
 
@@ -143,8 +143,8 @@ class Range(Model):
                 raise problem(f"found the {kind} {step}; allowed: {least} or more", (given[0],))
         # `linear` is counted before it is made: it may have 2**128 values
         count = (last - first) // step + 1 if self.linear else len(self.expand())
-        if count > MAX_VALUES:
-            message = f"found {count} values; allowed: at most {MAX_VALUES}, by larger steps"
+        if count > MAX_AXIS_VALUES:
+            message = f"found {count} values; allowed: at most {MAX_AXIS_VALUES}, by larger steps"
             raise problem(message, (given[0],))
         return self
 
@@ -281,21 +281,21 @@ class Array(Model):
 
 
 class Column(Model):
-    """One column of a table."""
+    """One column of a frame."""
 
     dtype: str
     """NumPy's name of a real type, `text`, `category` (text of few distinct values), or the name of
     a parameter."""
     fill: Fill | None = None
     """First contents, as of an array with one dimension. Text needs a function, which returns the
-    words, or a pair: for each row the index of its word, and the words."""
+    words, or two arrays: for each row the index of its word, and the words."""
     nulls: Computed = 0
     """Share of rows without a value, from 0 to 1, or a formula over the axes; which rows is
     drawn."""
 
 
 class DeclaredTable(Model):
-    """One table: columns of equal length that a kernel reads, or a table that it returns."""
+    """One frame: columns of equal length that a kernel reads or returns."""
 
     rows: Extent | None = None
     """Number of rows; not of one that is returned."""
@@ -304,7 +304,7 @@ class DeclaredTable(Model):
     intent: Literal["in", "out"] = "in"
     """`in` is read; `out` is returned, and named in the kernel's `returns`."""
     key: Annotated[tuple[ColumnName, ...], Distinct] = ()
-    """Columns that tell the rows of a returned table apart, which may then come in any order;
+    """Columns that tell the rows of a returned frame apart, which may then come in any order;
     absent: their order is compared too."""
 
 
@@ -645,15 +645,15 @@ class Kernel(Model):
     arrays: dict[Identifier, Array] = Field({})
     """What the kernel works on, by name."""
     tables: dict[Identifier, DeclaredTable] = Field({})
-    """Tables that the kernel reads or returns, by name."""
+    """Frames that the kernel reads or returns, by name."""
     init: Init | None = None
     """A function that makes several arrays at once."""
     scalars: dict[Identifier, Scalar] = Field({})
     """Named values handed to the call."""
     call: tuple[Identifier, ...] = ()
-    """Names of arrays, tables, scalars and axes in the order of the arguments."""
+    """Names of arrays, frames, scalars and axes in the order of the arguments."""
     returns: tuple[Identifier, ...] = ()
-    """Names for what a function returns, tables among it; checked like `out` arrays."""
+    """Names for what a function returns, frames among it; checked like `out` arrays."""
     implementations: Annotated[dict[Name, Implementation], Field(min_length=1)]
     """The implementations, by name."""
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1), Distinct] = ("cpu",)
@@ -811,10 +811,10 @@ class Preset(Overlay):
 
 
 class DeclaredPair(Model):
-    """Two benchmarks that an existing asv project already runs, or many such pairs by a pattern."""
+    """A baseline and a candidate among the benchmarks of an asv project, or many by a pattern."""
 
     name: Name | None = None
-    """Name of the pair; absent: the other two are a pattern, which names many pairs."""
+    """Name of the two together; absent: they are a pattern, which names many benchmarks."""
     baseline: Words
     """Benchmark that speedup is measured against; of a pattern a regular expression of such."""
     candidate: Words
@@ -844,7 +844,7 @@ class Suite(Model):
     kernels: dict[Name, Kernel] = Field({})
     """The kernels, by name."""
     pairs: tuple[DeclaredPair, ...] = ()
-    """Instead of kernels: pairs of benchmarks that an asv project runs."""
+    """Instead of kernels: baselines and candidates among the benchmarks of an asv project."""
     was: OldNames | None = None
     """The name that the suite had before, or a list of such, the newest first."""
 

@@ -19,16 +19,15 @@ import yaml
 
 from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
-from gpubench.names import Value
-from gpubench.suite.arithmetic import LIMIT
-from gpubench.suite.folder import MAX_BYTES
+from gpubench.names import MAX_NUMBER, Value
+from gpubench.suite.folder import MAX_SUITE_BYTES
 from gpubench.suite.tree import Node, Origin, shortened
 
 # Bounds far beyond what a person writes: the largest suite of this project has some 1,000 values
 # and 6 levels.
-MAX_DEPTH = 32
-TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; write it flatter"
-MAX_VALUES = 20_000
+MAX_YAML_DEPTH = 32
+TOO_DEEP = f"nested deeper than {MAX_YAML_DEPTH} levels; write it flatter"
+MAX_FILE_VALUES = 20_000
 MAX_FAULTS = 100
 """Faults of a file after which reading stops."""
 
@@ -50,7 +49,7 @@ def read_suite_file(path: Path | str) -> tuple[Node | None, tuple[Fault, ...]]:
     """
     name = str(path)
     try:
-        data = read_regular(Path(path), MAX_BYTES)
+        data = read_regular(Path(path), MAX_SUITE_BYTES)
     except TooLarge as error:
         return None, (Fault(name, 0, 0, f"{error} of a suite; split it into several files"),)
     except (OSError, ValueError) as error:
@@ -106,7 +105,7 @@ _SYNTAX_HINTS = {
 # keys. What was meant is plain: the comma is hidden from YAML, and told as a fault. What hides it
 # and the parentheses are characters that no text may have, see _INVISIBLE.
 _COMMA = "\u2063"
-_HIDDEN = str.maketrans("(),", f"\u2061\u2062{_COMMA}")
+_HIDDEN_SIGNS = str.maketrans("(),", f"\u2061\u2062{_COMMA}")
 _SHOWN = str.maketrans(f"\u2061\u2062{_COMMA}", "(),")
 _INNERMOST = re.compile(r"""\((?:[^()\[\]{}:#'"]|'[^',()\n]*'|"[^",()\n]*")*+\)""")
 _NESTED = 10
@@ -124,7 +123,7 @@ class _Builder:
         self.values = 0
         written = text
         for _ in range(_NESTED):
-            text, count = _INNERMOST.subn(lambda match: match[0].translate(_HIDDEN), text)
+            text, count = _INNERMOST.subn(lambda match: match[0].translate(_HIDDEN_SIGNS), text)
             if not count:
                 break
         # Where no comma is hidden, YAML reads what is written.
@@ -206,9 +205,9 @@ class _Builder:
 
     def node(self, event: Event, depth: int, key: Origin | None = None) -> Node:
         self.values += 1
-        if self.values > MAX_VALUES:
-            self.stop(event.start_mark, f"more than {MAX_VALUES} values in one file; split it")
-        if depth > MAX_DEPTH:
+        if self.values > MAX_FILE_VALUES:
+            self.stop(event.start_mark, f"more than {MAX_FILE_VALUES} values in one file; split it")
+        if depth > MAX_YAML_DEPTH:
             self.stop(event.start_mark, TOO_DEEP)
         origin = self.origin(event)
         if isinstance(event, yaml.AliasEvent):
@@ -292,7 +291,7 @@ def read_plain(text: str) -> tuple[Value | None, str | None]:
         if not pattern.fullmatch(text):
             continue
         value, shown = read(text), repr(shortened(text, 40))
-        if isinstance(value, int) and abs(value) > LIMIT:
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
             return 1, f"{shown} is too large; numbers go up to 2**128"
         if isinstance(value, float) and not math.isfinite(value):
             return 1.0, f"{shown} is too large for a number"

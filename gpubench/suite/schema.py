@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
-from gpubench.suite.expressions import FUNCTION_NAMES, MAX_DEPTH, MAX_LENGTH
-from gpubench.suite.folder import MAX_BYTES
-from gpubench.suite.model import MAX_VALUES, RANGE_FORMS, Suite
-from gpubench.suite.reader import MAX_DEPTH as MAX_NESTING
+from gpubench.suite.expressions import FUNCTION_NAMES, MAX_FORMULA_DEPTH, MAX_LENGTH
+from gpubench.suite.fills import FILLS
+from gpubench.suite.folder import MAX_SUITE_BYTES
+from gpubench.suite.model import MAX_AXIS_VALUES, RANGE_FORMS, Suite
+from gpubench.suite.reader import MAX_YAML_DEPTH
 from gpubench.suite.types import (
     DEVICE_FACTS,
     DTYPES,
-    FILLS,
     RESERVED,
     RULE_NAMES,
     TARGET_FIELDS,
@@ -44,10 +44,10 @@ def _one_of(fields: Iterable[str]) -> list[Schema]:
 
 _PART = "Part"
 """Ends the names of definitions in a file that extends another, where no field has to be there."""
-_RANGE: Schema = {"oneOf": _one_of(RANGE_FORMS)}
+_RANGE_SCHEMA: Schema = {"oneOf": _one_of(RANGE_FORMS)}
 _RULES: dict[str, Schema] = {
-    "Range": _RANGE,
-    "SizeRange": _RANGE,
+    "Range": _RANGE_SCHEMA,
+    "SizeRange": _RANGE_SCHEMA,
     "Implementation": {
         "oneOf": _one_of(TARGET_FIELDS),
         "dependencies": {
@@ -239,7 +239,12 @@ def _section(title: str, schema: Schema) -> str:
     return "\n".join(lines) + "\n"
 
 
-_KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
+_JSON_TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true, false",
+}
 
 
 def _type(schema: Schema) -> str:
@@ -252,7 +257,7 @@ def _type(schema: Schema) -> str:
         case {"enum": [*values]} | {"const": values}:
             words = [f"`{value}`" for value in (values if isinstance(values, list) else [values])]
         case {"type": [*kinds]}:
-            words = ["number" if kind == "integer" else _KINDS[kind] for kind in kinds]
+            words = ["number" if kind == "integer" else _JSON_TYPES[kind] for kind in kinds]
         case {"type": "array", "items": dict() as items}:
             return f"list of: {_type(items)}"
         case {"type": "array"}:
@@ -260,7 +265,7 @@ def _type(schema: Schema) -> str:
         case {"type": "object"}:
             return "mapping by name"
         case _:
-            return "formula" if "maxLength" in schema else _KINDS[schema["type"]]
+            return "formula" if "maxLength" in schema else _JSON_TYPES[schema["type"]]
     return " or ".join(dict.fromkeys(words))
 
 
@@ -277,10 +282,10 @@ def _words() -> str:
         f"| names known to `exclude` and `skip` | every axis, {_code(RULE_NAMES)} |",
         f"| names known to `skip` alone | {_code(DEVICE_FACTS)} |",
         f"| names that no axis has | {_code(sorted(RESERVED))}, functions, Python's keywords |",
-        f"| longest formula | {MAX_LENGTH} characters, {MAX_DEPTH} operations deep |",
+        f"| longest formula | {MAX_LENGTH} characters, {MAX_FORMULA_DEPTH} operations deep |",
         "| largest number | 2**128 |",
-        f"| most values of an axis | {MAX_VALUES} |",
-        f"| largest file | {MAX_BYTES} bytes, nested {MAX_NESTING} deep |",
+        f"| most values of an axis | {MAX_AXIS_VALUES} |",
+        f"| largest file | {MAX_SUITE_BYTES} bytes, nested {MAX_YAML_DEPTH} deep |",
     ]
     return "\n".join(lines) + "\n"
 

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from gpubench.errors import did_you_mean
-from gpubench.names import NAME, Value, format_value, parse_value
+from gpubench.names import NAME_PATTERN, Value, format_value, parse_value
 from gpubench.suite.expressions import (
     CONSTANTS,
     FUNCTION_NAMES,
@@ -31,6 +31,7 @@ from gpubench.suite.expressions import (
     Expression,
     ExpressionError,
 )
+from gpubench.suite.fills import FILLS
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -42,7 +43,6 @@ ORDERS = ("C", "F")
 TEXTS = ("text", "category")
 """Types of a table's column beside these: words, and words of which few are distinct."""
 COLUMN_DTYPES = (*(name for name in DTYPES if not name.startswith("complex")), *TEXTS)
-FILLS = ("normal", "uniform", "zeros", "ones", "arange")
 FILL_FORMS = (
     f"{', '.join(FILLS)}, a number, {{formula: ...}}, {{like: ARRAY}} or {{function: module:name}}"
 )
@@ -110,7 +110,7 @@ def _is_number(value: object, kind: type[float] = float) -> bool:
     return isinstance(value, int | kind) and not isinstance(value, bool)
 
 
-_FORMULA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
+_FORMULA_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
 
 
 def _formula(value: object, allowed: str = "a formula") -> Expression:
@@ -143,7 +143,7 @@ def _extent(least: int) -> GetPydanticSchema:
             return int(value)
         return _formula(value, f"a whole number from {least}, or a formula")
 
-    return _checked(check, {"anyOf": [{"type": "integer", "minimum": least}, _FORMULA]})
+    return _checked(check, {"anyOf": [{"type": "integer", "minimum": least}, _FORMULA_SCHEMA]})
 
 
 def _text(check: Callable[[str], str], **schema: Any) -> GetPydanticSchema:
@@ -199,7 +199,7 @@ def _spelled(pattern: str, allowed: str, what: str = "") -> GetPydanticSchema:
 
 
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
-_LETTERS = "letters, digits and underscores, starting with a letter or underscore"
+_IDENTIFIER_WORDS = "letters, digits and underscores, starting with a letter or underscore"
 
 
 def _no_word_of_formulas(value: str) -> str:
@@ -234,7 +234,7 @@ def is_name_of_code(text: str) -> bool:
 
 def _old_target(value: str) -> str:
     """Check an old name of an implementation, function or source file."""
-    if NAME.fullmatch(value) or is_name_of_code(value):
+    if NAME_PATTERN.fullmatch(value) or is_name_of_code(value):
         return value
     raise problem(
         f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores, "
@@ -260,7 +260,7 @@ def _fill_word(value: object) -> object:
 Words = Annotated[str, _text(_words, minLength=1)]
 """Text for people; not empty."""
 _NAME = "lower-case letters, digits and single underscores, starting with a letter"
-Name = Annotated[str, _spelled(NAME.pattern, _NAME, "a name")]
+Name = Annotated[str, _spelled(NAME_PATTERN.pattern, _NAME, "a name")]
 PresetName = Annotated[
     str,
     _spelled(
@@ -269,9 +269,9 @@ PresetName = Annotated[
 ]
 """As people write them: `S`, `large`, `paper-2024`. It becomes no part of a benchmark's name."""
 Identifier = Annotated[
-    str, _spelled(_IDENTIFIER, _LETTERS, "a name"), AfterValidator(_no_word_of_formulas)
+    str, _spelled(_IDENTIFIER, _IDENTIFIER_WORDS, "a name"), AfterValidator(_no_word_of_formulas)
 ]
-ColumnName = Annotated[str, _spelled(_IDENTIFIER, _LETTERS, "a name of a column")]
+ColumnName = Annotated[str, _spelled(_IDENTIFIER, _IDENTIFIER_WORDS, "a name of a column")]
 """Formulas do not use it, so that it may be `max` or `sum`."""
 AxisName = Annotated[Identifier, AfterValidator(_not_reserved)]
 REFERENCE = re.compile(f"{_DOTTED}:{_DOTTED}")
@@ -319,19 +319,19 @@ AtLeast = Annotated[
     _allowed(f"a number above 0 and up to 1, {_BASELINE}"),
 ]
 """Factors of the baseline's score."""
-Formula = Annotated[Expression, _checked(_formula, _FORMULA)]
+Formula = Annotated[Expression, _checked(_formula, _FORMULA_SCHEMA)]
 Extent = Annotated[int | Expression, _extent(0)]
 """One extent of a shape, or another whole quantity: a number, or a formula."""
 LaunchExtent = Annotated[int | Expression, _extent(1)]
 Computed = Annotated[
     int | float | bool | Expression,
-    _checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),
+    _checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA_SCHEMA]}),
 ]
 GridExtent = Annotated[
     Literal["cover"] | int | Expression,
     _checked(
         _grid_extent,
-        {"anyOf": [{"const": "cover"}, {"type": "integer", "minimum": 1}, _FORMULA]},
+        {"anyOf": [{"const": "cover"}, {"type": "integer", "minimum": 1}, _FORMULA_SCHEMA]},
     ),
 ]
 FillWord = Annotated[

@@ -42,8 +42,8 @@ _ALLOWED = {
     "too_long": "at most {max_length}",
 }
 """What is allowed, by pydantic's type of an error and with its context."""
-_KINDS = ("kernel", "implementation", "array", "table", "column", "scalar", "preset", "size")
-_SINGULAR = {f"{kind}s": kind for kind in (*_KINDS, "parameter")} | {"zip": "size"}
+_NAMED_KINDS = ("kernel", "implementation", "array", "table", "column", "scalar", "preset", "size")
+_SINGULAR = {f"{kind}s": kind for kind in (*_NAMED_KINDS, "parameter")} | {"zip": "size"}
 """What an entry is called, by the field that holds it."""
 
 
@@ -79,7 +79,18 @@ def validate(
     return None, root, faults
 
 
-_SHARED = (Array, Check, DeclaredTable, Exclude, Implementation, Include, Init, Scalar, Skip, Work)
+_SHARED_MODELS = (
+    Array,
+    Check,
+    DeclaredTable,
+    Exclude,
+    Implementation,
+    Include,
+    Init,
+    Scalar,
+    Skip,
+    Work,
+)
 """Models that pydantic takes in place of what they are made from. Models that are one of several
 forms of a field are told apart by what a file says."""
 
@@ -89,7 +100,7 @@ def _with_models(node: Node, base: Node | None, model: object) -> Any:
     tree has at the same place; ``model`` is made of ``base``, which stands there."""
     if base is None or model is None:
         return node.plain()
-    if node is base and isinstance(model, _SHARED):
+    if node is base and isinstance(model, _SHARED_MODELS):
         return model
     if isinstance(node.content, dict) and isinstance(model, dict | Model):
         entries, fields = base.entries, model if isinstance(model, dict) else vars(model)

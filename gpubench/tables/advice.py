@@ -8,7 +8,7 @@ from gpubench.analysis.advice import Advice, Ask, Stretch, Total
 from gpubench.report import text
 from gpubench.report.advise import KIND_WORDS
 
-MAX_REASONS = 6
+MAX_NAMED_WAYS = 6
 """Ways without a place that a message names."""
 
 

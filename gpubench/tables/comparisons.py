@@ -11,23 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import text
-from gpubench.report.comparison_view import (
-    OTHER_VERSION,
-    SIGNS,
-    ComparisonView,
-    baseline_words,
-    factor_in_words,
+from gpubench.report.comparison_columns import (
+    TERMINAL_COLUMNS,
+    look_of,
     reason_words,
-    side_words,
-    speedups_words,
-    verdict_words,
+    values_of,
 )
+from gpubench.report.comparison_view import ComparisonView, factor_in_words
 from gpubench.report.exports import plain
-from gpubench.report.findings import case_words
-from gpubench.results import Ratio, Row
 from gpubench.tables.table import table
-
-_STYLES = {"slower": "yellow", "failed": "red", "faster": "cyan", "mended": "green"}
 
 
 def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
@@ -56,26 +48,18 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
 
 def differences_table(view: ComparisonView) -> Table:
     """Return one row for each case, in the order of the view."""
-    rows = []
-    for row in view.rows:
-        has_interval = row.ratio is not None and row.ratio.has_interval
-        cells = (
-            verdict_words(row) if row.verdict in SIGNS else f"  {row.verdict}",
-            case_words(row.name),
-            "" if row.verdict == "same" else text.factor(row.ratio),
-            text.factor_interval(row.ratio) if has_interval else "",
-            side_words(row.old),
-            side_words(row.new),
-            "" if row.pairs is None else str(row.pairs),
-            speedups_words(row) if row.basis == "speedups" else "",
-            baseline_words(row).removeprefix("its baseline became "),
-        )
-        rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
-    right = ("factor", "interval", "before", "after", "pairs", "speedup")
-    columns = ("", "case", *right, "baseline")
-    used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
-    names = [columns[place] for place in used]
-    shown = ([cells[place] for place in used] for cells in rows)
+    cells = [
+        [
+            Text((column.terminal_words or column.words)(row), look_of(row.verdict).style)
+            for column in TERMINAL_COLUMNS
+        ]
+        for row in view.rows
+    ]
+    used = [place for place in range(len(TERMINAL_COLUMNS)) if any(row[place] for row in cells)]
+    columns = [TERMINAL_COLUMNS[place] for place in used]
+    shown = ([row[place] for place in used] for row in cells)
+    right = [column.terminal or "" for column in columns if column.is_number]
+    names = [column.terminal or "" for column in columns]
     made = table(names, shown, right, folded=True, pad_edge=False)
     made.columns[0].no_wrap = True
     return made
@@ -96,23 +80,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "sure": view.sure,
             "method": view.method or None,
             "factor": view.factor,
-            "cases": [
-                {
-                    "benchmark": row.name.benchmark.asv_name,
-                    "case": row.name.case,
-                    "verdict": row.verdict,
-                    "ratio": _ratio(row.ratio),
-                    "sure": row.is_sure,
-                    "compared": row.basis,
-                    "rests_on": row.rests_on or None,
-                    "pairs": row.pairs,
-                    "old": _side(row.old),
-                    "new": _side(row.new),
-                    "note": row.note,
-                    "baseline": baseline_words(row),
-                }
-                for row in view.rows
-            ],
+            "cases": list(map(values_of, view.rows)),
             "only_old": view.only_old.count,
             "only_new": view.only_new.count,
             "facts": view.facts,
@@ -120,20 +88,3 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
         }
     )
     return row
-
-
-def _side(side: Row | None) -> dict[str, Any]:
-    return {
-        "status": side.status if side else None,
-        "reason": (side.reason if side else OTHER_VERSION) or None,
-        "median": side.seconds if side else None,
-        "low": side.low if side else None,
-        "high": side.high if side else None,
-        "speedup": _ratio(side.speedup) if side else None,
-    }
-
-
-def _ratio(ratio: Ratio | None) -> dict[str, float | None] | None:
-    if ratio is None:
-        return None
-    return {"value": ratio.value, "low": ratio.low or None, "high": ratio.high}

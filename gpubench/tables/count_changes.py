@@ -10,10 +10,8 @@ from rich.text import Text
 
 from gpubench.analysis.count_changes import CountComparison
 from gpubench.report import text
-from gpubench.report.count_view import TITLE, count_rows, counts_line, has_counts
+from gpubench.report.count_view import TITLE, count_rows, counts_line, has_counts, look_of_count
 from gpubench.tables.table import table
-
-_STYLES = {"grew": "yellow", "lost": "red", "improved": "cyan"}
 
 
 def count_report(comparison: CountComparison) -> Iterator[RenderableType]:
@@ -25,7 +23,7 @@ def count_report(comparison: CountComparison) -> Iterator[RenderableType]:
     if shown := [row for row in rows if row.count]:
         cells = (
             [
-                Text(cell, _STYLES.get(row.difference.verdict, ""))
+                Text(cell, look_of_count(row.difference.verdict).style)
                 for cell in (
                     row.verdict, row.case, row.count, row.before, row.after, row.change,
                 )

@@ -21,6 +21,7 @@ from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.report import text
 from gpubench.report.count_view import occupancy_words
 from gpubench.report.declared_view import declared_words
+from gpubench.statuses import FAILURES
 from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
@@ -40,10 +41,10 @@ from gpubench.work.occupancy import widest_occupancy
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from softcuda.sass import KernelCode
 
-MAX_GAP_LINES = 4
+MAX_TERMINAL_GAP_LINES = 4
 """Lines without counts that are shown between two with; of more, three dots."""
 
-_NUMBERS = (
+_NUMBER_COLUMNS = (
     *("launches", "sectors a load", "sectors a store", "excess wavefronts"),
     *("lanes on", "registers", "PTX instructions"),
 )
@@ -60,7 +61,11 @@ def report(
     work is not what is counted."""
     if rows:
         shown = [each for row in rows for each in _case_rows(*row)]
-        yield table(("kernel", "implementation", "case", "verdict", *_NUMBERS), shown, _NUMBERS)
+        yield table(
+            ("kernel", "implementation", "case", "verdict", *_NUMBER_COLUMNS),
+            shown,
+            _NUMBER_COLUMNS,
+        )
     if lines:
         for case, outcome in rows:
             yield from _code(case, outcome)
@@ -169,12 +174,12 @@ def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
 def _case_rows(case: Case, outcome: Verified) -> Iterator[Sequence[str | Text]]:
     """Yield the case, and below it its kernels where one run launches several."""
     style = "green" if outcome.status == "right" else ""
-    style = "bold red" if outcome.status in verdicts.WRONG else style
+    style = "bold red" if outcome.status in FAILURES else style
     verdict = Text(text.status_label(outcome.status), style=style)
     head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
     counts = outcome.counts
     if counts is None or counts.missing is not None:
-        yield (*head, *("" for _ in _NUMBERS))
+        yield (*head, *("" for _ in _NUMBER_COLUMNS))
         return
     launched = sum(launch.times * launch.summed for launch in counts.launches)
     yield (*head, *_numbers(launched, counts.totals, counts.launches))
@@ -275,7 +280,7 @@ def _code_table(file: str, launch: LaunchRecord, sass: KernelCode | None) -> Ren
     rows: list[tuple[str, ...]] = []
     before = None
     for number in sorted(by_line):
-        if before is not None and number - before > MAX_GAP_LINES + 1:
+        if before is not None and number - before > MAX_TERMINAL_GAP_LINES + 1:
             rows.append(("...", *("" for _ in numbers), ""))
         elif before is not None:
             rows += [

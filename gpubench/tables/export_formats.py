@@ -17,10 +17,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from gpubench.analysis.comparison import FAILURES
 from gpubench.analysis.costs import COSTS, total_costs, worst_resources
 from gpubench.report import text
 from gpubench.results import CaseCounts, CaseName, Row, Snapshot
+from gpubench.statuses import FAILURES
 
 ONE_SETUP = ("bencher", "github-action-benchmark")
 """Formats in which a name tells no machine: they hold results of one machine and environment."""

@@ -16,8 +16,8 @@ from gpubench.tables.table import table
 
 WIDTH = 80
 """Characters of a terminal that nobody has made wider."""
-MOST_ROWS = 32
-MOST_COLUMNS = 16
+MAX_GRID_ROWS = 32
+MAX_GRID_COLUMNS = 16
 _CORNER, _GAP = "block \\ thread", 2
 WARP = 32
 """Threads that run in step, on every NVIDIA GPU (CUDA C++ Programming Guide, "SIMT")."""
@@ -44,14 +44,14 @@ def grid_report(tour: Tour) -> Iterator[Table | str]:
     }
     # As many columns as fit beside the blocks' names, all as wide as the last element.
     widest = len(elements[tour.visits[-1][:2]]) + _GAP
-    columns = min(MOST_COLUMNS, (WIDTH - len(_CORNER) - _GAP) // widest)
+    columns = min(MAX_GRID_COLUMNS, (WIDTH - len(_CORNER) - _GAP) // widest)
     shown = _places(tour.block)[:columns]
     rows = (
         (index(block), *(elements[block, thread] for thread in shown))
-        for block in _places(tour.grid)[:MOST_ROWS]
+        for block in _places(tour.grid)[:MAX_GRID_ROWS]
     )
     yield table((_CORNER, *map(index, shown)), rows)
-    left_out = [plural(blocks - MOST_ROWS, "block")] * (blocks > MOST_ROWS)
+    left_out = [plural(blocks - MAX_GRID_ROWS, "block")] * (blocks > MAX_GRID_ROWS)
     left_out += [f"{plural(threads - columns, 'thread')} of each block"] * (threads > columns)
     if left_out:
         yield f"not shown: {', '.join(left_out)}"

@@ -19,16 +19,15 @@ from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
 from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
-from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
+from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
+from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.tables.table import compiled_line, several, table
 
 Doubts = Mapping[KernelKey, KernelDoubts]
 NO_DOUBTS_AT_ALL: Doubts = {}
 
-COLOURS = {"faster": "green", "slower": "red"}
-SKIPPED = ("skipped", "verified")
-"""Statuses of cases that this machine does not measure, and that are right."""
+VERDICT_STYLES = {"faster": "green", "slower": "red"}
 
 NO_REASON = "no reason is known"
 
@@ -66,11 +65,11 @@ def report(
         ]
         if cells:
             yield from _fitting(cells, width, kernel)
-        elif any(row.status not in SKIPPED for row in its_rows):
+        elif any(row.status not in UNMEASURED_STATUSES for row in its_rows):
             yield Text(kernel, "table.title")
         yield from (Text(f"  [{number}] {note}") for note, number in notes.items())
-        yield from _reasons(row for row in its_rows if row.status not in SKIPPED)
-    yield from _reasons(row for row in rows if row.status in SKIPPED)
+        yield from _reasons(row for row in its_rows if row.status not in UNMEASURED_STATUSES)
+    yield from _reasons(row for row in rows if row.status in UNMEASURED_STATUSES)
     compiled = (
         (f"{kernel_title(row.name.suite, row.name.kernel)} {row.name.implementation}", seconds)
         for row in rows
@@ -139,7 +138,7 @@ def control_speedup(twins: Twins) -> Ratio | None:
     record = twins.first.record
     if ratio := paired_speedup(record.pair_ratios, record.pair_rounds):
         (row,) = rows_of([twins.first])
-        return replace(ratio, least=BETWEEN_PROCESSES) if row.is_disturbed else ratio
+        return replace(ratio, least=MIN_UNPAIRED_FACTOR) if row.is_disturbed else ratio
     if twins.second is None:  # too few pairs
         return None
     return time_ratio(*rows_of([twins.first]), *rows_of([twins.second]))
@@ -198,7 +197,7 @@ def _cells(row: Row, notes: dict[str, int], doubts: Iterable[str]) -> dict[str, 
     numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
     share, verdict = _share(row), Text("baseline" if row.is_baseline else "")
     if row.speedup:
-        verdict = Text(row.speedup.verdict, COLOURS.get(row.speedup.verdict, ""))
+        verdict = Text(row.speedup.verdict, VERDICT_STYLES.get(row.speedup.verdict, ""))
     beyond = "over 100: cache-resident or undercounted"
     return {
         "implementation": row.name.implementation,
@@ -230,7 +229,7 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             name, implementation = row.name, row.name.implementation
             time = "" if name.time == "kernel" else text.time_label(name.time)
             case = ", ".join(filter(None, (name.case, time)))
-            if row.status in SKIPPED:
+            if row.status in UNMEASURED_STATUSES:
                 case = f"{kernel_title(name.suite, name.kernel)} {implementation} {case}".strip()
                 implementation = ""
             key: tuple[str, str, str] = (row.status, implementation, row.reason or NO_REASON)
@@ -245,7 +244,7 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             text.status_label(status), "bold red" if implementation else "bold"
         )
         yield line.append(f": {which}: {reason}")
-        if status not in SKIPPED:
+        if status not in UNMEASURED_STATUSES:
             name = first[key].name
             command = verify_command(name.suite, name.kernel, name.implementation, name.case)
             yield Text(f"    next: {command}")

@@ -13,16 +13,15 @@ from rich.text import Text
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import NAME
-from gpubench.measure.verify_cases import Verified, VerifiedStatus
+from gpubench.measure.verify_cases import Verified
 from gpubench.names import kernel_title
 from gpubench.plan.case import Case
 from gpubench.report import text
+from gpubench.statuses import FAILURES, VERIFIED_STATUSES
 from gpubench.tables.plans import case_name
 from gpubench.tables.table import several, table
 from gpubench.work import derived
 
-WRONG: tuple[VerifiedStatus, ...] = ("wrong", "failed", "timed_out", "killed")
-STATUSES: tuple[VerifiedStatus, ...] = ("right", *WRONG, "skipped", "interrupted")
 _STYLES: Mapping[str, str] = {"right": "green", "skipped": "", "interrupted": ""}
 """Of counts; what is wrong is red."""
 _MOST_WARNINGS = 10
@@ -57,7 +56,7 @@ def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
     for case, outcome in rows:
         name = f"{case.group.title} {case.identity}".strip()
         notes += [f"{name}: {warning}" for warning in outcome.warnings]
-        if outcome.status in WRONG:
+        if outcome.status in FAILURES:
             line = Text("  ").append(text.status_label(outcome.status), style="bold red")
             yield line.append(f": {name}: {outcome.reason}")
         elif outcome.status == "skipped":
@@ -72,7 +71,8 @@ def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
 def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
     """``248 cases: 240 right and 8 skipped; CUDA on softcuda, preset smoke``, and why there."""
     counts = Counter(outcome.status for _, outcome in rows)
-    counted = text.join(f"{counts[s]:,} {text.status_label(s)}" for s in STATUSES if counts[s])
+    shown = [status for status in VERIFIED_STATUSES if counts[status]]
+    counted = text.join(f"{counts[s]:,} {text.status_label(s)}" for s in shown)
     parts = [f"{text.plural(len(rows), 'case')}: {counted or 'none'}"]
     cuda = [outcome.status for case, outcome in rows if is_cuda(case.device)]
     if cuda and set(cuda) == {"skipped"}:
@@ -110,7 +110,8 @@ def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
         kernel = kernel_title(case.suite.suite, case.kernel_name)
         key = (kernel, case.implementation_name, case.device)
         outcomes_of.setdefault(key, []).append(outcome)
-    shown = [status for status in STATUSES if any(outcome.status == status for _, outcome in rows)]
+    statuses = {outcome.status for _, outcome in rows}
+    shown = [status for status in VERIFIED_STATUSES if status in statuses]
     is_counted = any(_totals(outcome) for _, outcome in rows)
     lines: list[tuple[str | Text, ...]] = []
     for key, outcomes in outcomes_of.items():

@@ -28,7 +28,7 @@ MAX_JOINED_SHARED_LOADS = 4
 """Loads of 4 bytes that ptxas joins to one of 16. A joined load takes as many wavefronts as the
 worst of its parts at least, so that a quarter of the counted ones is certain."""
 
-PARTS: Mapping[str, str] = {
+BOUND_PARTS: Mapping[str, str] = {
     "sectors": "sectors through the L1 caches",
     "wavefronts": "wavefronts of shared memory",
     "float16": "float16 operations",
@@ -49,7 +49,7 @@ class Bound:
     seconds: float
     """Of the part that takes longest. Show it by ``describe_bound`` or ``bound_to_json`` alone."""
     by: str
-    """That part, a key of ``PARTS``; empty where nothing was counted."""
+    """That part, a key of ``BOUND_PARTS``; empty where nothing was counted."""
     parts: Mapping[str, float]
     """Seconds by part; a part without counts is left out."""
 
@@ -129,7 +129,7 @@ def add_bounds(bounds: Iterable[Bound]) -> Bound:
     names = {bound.gpu for bound in added}
     if len(names) != 1:
         raise ValueError(f"bounds of {len(names)} GPUs cannot be added; give those of one")
-    parts = {name: sum(bound.parts.get(name, 0.0) for bound in added) for name in PARTS}
+    parts = {name: sum(bound.parts.get(name, 0.0) for bound in added) for name in BOUND_PARTS}
     total = _largest(names.pop(), parts)
     # Each launch has a bound of its own, and they end one after another.
     return Bound(total.gpu, math.fsum(bound.seconds for bound in added), total.by, total.parts)
@@ -145,7 +145,7 @@ def describe_bound(bound: Bound) -> str:
     """Return a bound in words that begin with "bound": nobody takes it for a time."""
     if not bound.by:
         return f"no bound on {bound.gpu}: nothing was counted that takes time"
-    return f"bound {_amount(bound.seconds)} on {bound.gpu}, by {PARTS[bound.by]}"
+    return f"bound {_amount(bound.seconds)} on {bound.gpu}, by {BOUND_PARTS[bound.by]}"
 
 
 def bound_to_json(bound: Bound) -> dict[str, object]:

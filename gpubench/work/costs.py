@@ -49,7 +49,7 @@ def _largest(counts: CountsRecord, *names: str) -> float | None:
 
 _NO_LINKER = "registers are known where NVIDIA's linker is installed: gpubench-suite[cuda]"
 
-COSTS: Mapping[str, Cost] = {
+TRACKED_COSTS: Mapping[str, Cost] = {
     "sectors_per_request": Cost("sectors", _sectors, "it does not access global memory"),
     "excess_wavefronts": Cost("wavefronts", _wavefronts, ""),
     "inactive_lanes": Cost("%", _inactive_percent, "it executes no instruction"),

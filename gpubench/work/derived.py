@@ -18,7 +18,7 @@ SECTOR_BYTES = 32
 FLOPS = ("flops_float16", "flops_float32", "flops_float64")
 _GLOBAL = ("global_load", "global_store", "global_atomic")
 GLOBAL_SECTORS = tuple(f"{access}_sectors" for access in _GLOBAL)
-_SHARED = ("shared_load", "shared_store", "shared_atomic")
+_SHARED_ACCESSES = ("shared_load", "shared_store", "shared_atomic")
 
 Counts = Mapping[str, int]
 
@@ -54,7 +54,7 @@ def excess_wavefronts(counts: Counts) -> int:
     """Return wavefronts of shared memory beyond those without conflicts of banks."""
     return sum(
         counts.get(f"{access}_wavefronts", 0) - counts.get(f"{access}_ideal_wavefronts", 0)
-        for access in _SHARED
+        for access in _SHARED_ACCESSES
     )
 
 

@@ -145,10 +145,15 @@ GPUS: dict[str, Gpu] = {
 }
 """GPUs that ``--gpu`` knows by name."""
 
-_NUMBERS = {"multiprocessors": 1.0, "clock_mhz": 1e6, "memory_gb_per_second": 1e9, "l2_mb": _MB}
+_NUMBER_FACTORS = {
+    "multiprocessors": 1.0,
+    "clock_mhz": 1e6,
+    "memory_gb_per_second": 1e9,
+    "l2_mb": _MB,
+}
 """Keys of a file that every GPU needs, and what one of their unit is inside."""
 _LIMITS = tuple(field.name for field in fields(Multiprocessor))
-_KEYS = ("name", "architecture", "source", *_NUMBERS, *_LIMITS)
+_KEYS = ("name", "architecture", "source", *_NUMBER_FACTORS, *_LIMITS)
 
 
 def load_gpu(name_or_file: str) -> Gpu:
@@ -189,7 +194,7 @@ def _read_gpu(path: str) -> Gpu:
     numbers = {
         key: _read_number(node, key, found)
         for key, node in tree.entries.items()
-        if key in _NUMBERS or key in _LIMITS
+        if key in _NUMBER_FACTORS or key in _LIMITS
     }
     if architecture is not None and architecture not in MULTIPROCESSORS:
         absent = [key for key in _LIMITS if key not in tree.entries and "registers" not in key]
@@ -208,9 +213,10 @@ def _read_gpu(path: str) -> Gpu:
         name=str(tree.entries["name"].content),
         architecture=architecture,
         multiprocessors=int(numbers["multiprocessors"]),
-        clock_hz=numbers["clock_mhz"] * _NUMBERS["clock_mhz"],
-        memory_bytes_per_second=numbers["memory_gb_per_second"] * _NUMBERS["memory_gb_per_second"],
-        l2_bytes=round(numbers["l2_mb"] * _NUMBERS["l2_mb"]),
+        clock_hz=numbers["clock_mhz"] * _NUMBER_FACTORS["clock_mhz"],
+        memory_bytes_per_second=numbers["memory_gb_per_second"]
+        * _NUMBER_FACTORS["memory_gb_per_second"],
+        l2_bytes=round(numbers["l2_mb"] * _NUMBER_FACTORS["l2_mb"]),
         limits=Multiprocessor(**(_as_numbers(known) | limits)),
         source=str(tree.entries["source"].content) if "source" in tree.entries else path,
     )
@@ -232,7 +238,7 @@ def _missing_keys(tree: Node) -> list[Fault]:
     needed: Mapping[str, str] = {
         "name": "what tables call it",
         "architecture": "its compute capability, such as 8.6",
-        **dict.fromkeys(_NUMBERS, "a number"),
+        **dict.fromkeys(_NUMBER_FACTORS, "a number"),
     }
     return [
         tree.origin.fault(f"a GPU needs the key {key}: {meaning}")

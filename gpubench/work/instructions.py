@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpubench.backends import registry
 from gpubench.measure.caches import caches_of_sources
 from gpubench.plan.case import Case
 from gpubench.work.counted_calls import (
@@ -40,8 +41,6 @@ from gpubench.work.counted_calls import (
     label,
 )
 
-BACKENDS = ("numpy", "numba")
-"""Backends whose call runs in the thread that makes it."""
 MAX_SECONDS = 600.0
 """Of one process; callgrind takes some 50 times as long as the processor."""
 _SHOWN_CHARACTERS = 300
@@ -145,8 +144,9 @@ def processor_to_compile_for() -> str:
 
 
 def _why_not(case: Case) -> str | None:
-    if case.backend not in BACKENDS:
-        return f"instructions are counted of {' and '.join(BACKENDS)}, and this is {case.backend}"
+    if not registry.get(case.backend).runs_in_caller:
+        counted = " and ".join(one.name for one in registry.usable() if one.runs_in_caller)
+        return f"instructions are counted of {counted}, and this is {case.backend}"
     if case.threads not in (None, 1):
         return f"it runs with {case.threads} threads, and instructions are counted with one"
     return None

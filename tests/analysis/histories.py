@@ -11,7 +11,6 @@ import numpy as np
 
 from gpubench.results import (
     ABSENT,
-    STATUSES,
     CaseHistories,
     CaseName,
     Commit,
@@ -22,6 +21,7 @@ from gpubench.results import (
     Snapshot,
 )
 from gpubench.results.ratio import quotient
+from gpubench.statuses import STATUSES
 
 SETUP = Setup("runner", "env")
 NUMPY = CaseName("add", "add", "numpy", "kernel", "n=4")

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from gpubench.analysis.causes import changed_facts
 from gpubench.analysis.comparison import (
     DISTURBED,
-    IN_TURN,
     NO_SPEEDUP,
     OTHER_BASELINE,
     OTHER_DEVICE,
     OTHER_THREADS,
+    PAIRED_NOTE,
     SAME,
     UNTIMED,
     Difference,
@@ -32,8 +32,9 @@ from gpubench.analysis.comparison import (
 )
 from gpubench.analysis.scatter import MAX_SHARED, Limits, RunScatter
 from gpubench.names import Value
-from gpubench.results import STATUSES, CaseName, Ratio, Row, Setup, Status
+from gpubench.results import CaseName, Ratio, Row, Setup
 from gpubench.results.ratio import quotient
+from gpubench.statuses import STATUSES, Status
 
 
 class _Every(dict[CaseName, Limits]):
@@ -146,7 +147,7 @@ def test_what_was_measured_in_turn_is_compared_by_its_speedups(
     assert found.verdict == verdict
     assert found.ratio is not None
     assert found.ratio.value == pytest.approx(speedup / 4.0)
-    assert found.note == (IN_TURN if verdict == "slower" else "")
+    assert found.note == (PAIRED_NOTE if verdict == "slower" else "")
 
 
 def test_where_the_baseline_changed_too_the_own_times_are_compared() -> None:
@@ -164,7 +165,7 @@ def test_a_baseline_that_a_slow_moment_met_is_no_baseline_that_changed(
     """15 % is what medians over memory scatter by."""
     found = only(compared_in_turn(baseline, in_turn(1.0, 3.8)))
 
-    assert (found.note == IN_TURN) is by_speedup
+    assert (found.note == PAIRED_NOTE) is by_speedup
     assert (found.verdict == "slower") is by_speedup
 
 

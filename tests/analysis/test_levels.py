@@ -9,7 +9,7 @@ import pytest
 from asv.step_detect import solve_potts_approx
 
 from gpubench.analysis import changes
-from gpubench.analysis.changes import TOGETHER, Level, Logarithms, jump_cost, levels_of
+from gpubench.analysis.changes import MAX_SERIES_TOGETHER, Level, Logarithms, jump_cost, levels_of
 
 
 def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Logarithms:
@@ -47,8 +47,8 @@ def test_series_that_are_fitted_together_have_the_fit_that_asv_makes_of_each() -
     together += [stepping(293, 293 - newest, seed=newest) for newest in (1, 2, 3, 5)]
     together += [chance.normal(0.0, 0.02, 300) + 0.3 * (chance.random(300) < 0.05)]
     together += [np.log(chance.integers(1, 9, 300).astype(float))]  # a coarse clock: exact ties
-    together += [chance.normal(0.0, 0.02, 30) for _ in range(TOGETHER)]
-    assert len(together) > TOGETHER
+    together += [chance.normal(0.0, 0.02, 30) for _ in range(MAX_SERIES_TOGETHER)]
+    assert len(together) > MAX_SERIES_TOGETHER
 
     assert levels_of(together) == [by_asv(values) for values in together]
 

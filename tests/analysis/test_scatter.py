@@ -31,7 +31,7 @@ from gpubench.analysis.scatter import (
 )
 from gpubench.errors import GpubenchError
 from gpubench.results import CaseName, Setup, open_table
-from gpubench.results.kinds import KINDS
+from gpubench.results.kinds import CASE_KINDS
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 SETUP = Setup("runner", "virtualenv-py3.11")
@@ -157,7 +157,7 @@ def test_control_kernels_move_what_other_machines_showed(tmp_path: Path) -> None
         ("[]", "calibration.gpubench cannot be read"),
         (json.dumps({"format": 9, "kinds": {}}), "format 9, and this release reads 1"),
         (
-            json.dumps({"format": 1, "kinds": {KINDS[0]: {"scatter": -1, "runs": 9}}}),
+            json.dumps({"format": 1, "kinds": {CASE_KINDS[0]: {"scatter": -1, "runs": 9}}}),
             "has a scatter of -1 in 9 runs",
         ),
     ],
@@ -179,7 +179,7 @@ def test_a_damaged_calibration_is_named_and_nothing_is_taken_from_it(
 
 
 def test_every_kind_has_what_machines_showed() -> None:
-    assert set(SEEN) == set(KINDS)
+    assert set(SEEN) == set(CASE_KINDS)
     for atoms in SEEN.values():
         assert math.fsum(share for share, _ in atoms) == pytest.approx(1)
 

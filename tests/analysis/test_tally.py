@@ -7,7 +7,8 @@ from dataclasses import replace
 from histories import NUMBA, NUMPY, timed
 
 from gpubench.analysis.tally import by_reason, count, worst_status
-from gpubench.results import Ratio, Row, Status
+from gpubench.results import Ratio, Row
+from gpubench.statuses import Status
 
 BASELINE = timed(NUMPY, 1.0)
 CASE = timed(NUMBA, 1.0)

@@ -17,7 +17,7 @@ import pytest
 from numba import cuda, njit
 
 from gpubench.backends.protocol import Backend, Launch, Session, Target
-from gpubench.backends.registry import GROUP, get
+from gpubench.backends.registry import BACKENDS_GROUP, get
 from gpubench.backends.scripted import script
 from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import BackendError, GpubenchError
@@ -86,7 +86,7 @@ def of_other_packages() -> list[Subject]:
     """Backends of packages that are installed beside this one, for functions of NumPy arrays."""
     return [
         Subject(one.name, "cpu", plain)
-        for one in entry_points(group=GROUP)
+        for one in entry_points(group=BACKENDS_GROUP)
         if one.dist is not None and one.dist.name != DISTRIBUTION
     ]
 

@@ -239,7 +239,7 @@ def test_an_illegal_address_ends_one_process_only(session: NumbaCudaSession) -> 
 
 def test_ceilings_are_found(session: NumbaCudaSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "LEAST_BYTES", 2**16)
-    monkeypatch.setattr(numba_cuda, "TIMES_CACHE", 0)
+    monkeypatch.setattr(numba_cuda, "CEILING_ARRAY_IN_L2_CACHES", 0)
     found = session.ceilings()
     assert found.keys() == {"copy_bytes_per_second", "triad_bytes_per_second"}
     assert min(found.values()) > 0

@@ -99,7 +99,10 @@ def test_ceilings_count_every_byte_read_and_written_once(cuda: ScriptedCuda) -> 
     ids=["several caches", "small cache", "little memory", "none"],
 )
 def test_arrays_are_several_caches_and_leave_memory_free(l2: int, most: int, size: int) -> None:
-    assert array_bytes(l2, numba_cuda.TIMES_CACHE, most, numba_cuda.ITEM) == size
+    assert (
+        array_bytes(l2, numba_cuda.CEILING_ARRAY_IN_L2_CACHES, most, numba_cuda.FLOAT64_BYTES)
+        == size
+    )
 
 
 def test_arrays_of_the_ceilings_take_a_part_of_the_memory_that_is_free(cuda: ScriptedCuda) -> None:

@@ -17,19 +17,13 @@ from gpubench.analysis.comparison import Difference, compare_rows, known_scatter
 from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
 from gpubench.report import text
 from gpubench.report.compare import pair_address
-from gpubench.report.comparison_view import (
-    SIGNS,
-    SURE,
-    ComparisonView,
-    comparison_view,
-    markdown,
-    note_words,
-    side_words,
-)
+from gpubench.report.comparison_columns import PAGE_COLUMNS, SURE, look_of, side_words
+from gpubench.report.comparison_view import ComparisonView, comparison_view, markdown
 from gpubench.report.count_view import counts_markdown
 from gpubench.report.findings import case_words
 from gpubench.report.render import write_report
-from gpubench.results import STATUSES, Row, Snapshot, Table, open_table
+from gpubench.results import Row, Snapshot, Table, open_table
+from gpubench.statuses import STATUSES
 from gpubench.tables.comparisons import comparison_row
 
 pytestmark = pytest.mark.browser
@@ -146,15 +140,13 @@ def cells(row: Difference) -> list[str]:
             change = [factor, *([SURE.strip()] if row.is_sure else []), interval]
         else:
             change = [row.verdict, f"{factor}, {interval}"]
-    speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
-    return [
-        case_words(row.name),
-        " ".join(filter(None, [SIGNS.get(row.verdict), *change])),
-        _side(row.old),
-        _side(row.new),
-        " → ".join(speedups) if all(speedups) else "",
-        note_words(row),
-    ]
+    own = {
+        "case": case_words(row.name),
+        "change": " ".join(filter(None, [look_of(row.verdict).sign, *change])),
+        "before": _side(row.old),
+        "after": _side(row.new),
+    }
+    return [own.get(column.name) or column.words(row) for column in PAGE_COLUMNS]
 
 
 def _side(side: Row | None) -> str:

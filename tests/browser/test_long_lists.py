@@ -10,7 +10,7 @@ import pytest
 from opened_pages import Open, draw_charts, until
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-from gpubench.report.charts import MOST_ROWS
+from gpubench.report.charts import MAX_TABLE_COMMITS
 from gpubench.report.render import write_report
 from gpubench.results import open_table
 
@@ -234,6 +234,6 @@ def test_the_table_below_a_chart_has_every_commit_on_request(site: Path, open_pa
 
     rows.nth(COMMITS - 1).wait_for()
     after = [text.split() for text in rows.all_inner_texts()]
-    assert (len(before), len(after)) == (MOST_ROWS, COMMITS)
+    assert (len(before), len(after)) == (MAX_TABLE_COMMITS, COMMITS)
     assert after[: len(before)] == before
     assert watched.faults == []

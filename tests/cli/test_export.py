@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from result_files import CommitFiles
 
 from gpubench.cli import main
-from gpubench.cli.exporting import FORMATS
+from gpubench.cli.exporting import EXPORT_FORMATS
 from gpubench.record import LaunchRecord
 from gpubench.results import CaseName, Commit, Row, Setup, Snapshot
 from gpubench.tables import export_formats
@@ -91,7 +91,7 @@ def test_cases_without_a_number_are_left_out_and_the_failed_named(project: Path)
 
 
 def test_the_action_gets_a_list_of_smaller_is_better(project: Path) -> None:
-    entries = {one["name"]: one for one in json.loads(run("--format", FORMATS[1]).stdout)}
+    entries = {one["name"]: one for one in json.loads(run("--format", EXPORT_FORMATS[1]).stdout)}
 
     numpy = entries[f"{NUMPY} n=4"]
     assert (numpy["unit"], numpy["value"], numpy["range"]) == ("ns", 4000, "± 200")
@@ -239,4 +239,4 @@ def test_a_name_that_is_too_long_for_bencher_keeps_both_ends() -> None:
 
 
 def test_the_command_offers_the_formats_that_exist() -> None:
-    assert (*export_formats.WRITERS, "csv", "parquet") == FORMATS
+    assert (*export_formats.WRITERS, "csv", "parquet") == EXPORT_FORMATS

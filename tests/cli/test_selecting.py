@@ -18,7 +18,8 @@ from gpubench.cli import main
 from gpubench.cli.planning import chosen_cases, planned
 from gpubench.names import verify_command
 from gpubench.plan.expansion import cases_of
-from gpubench.record import CaseRecord, RecordedStatus
+from gpubench.record import CaseRecord
+from gpubench.statuses import RecordedStatus
 
 CHECKOUT = Path(__file__).parents[2]
 NOW = "2026-11-26T10:00:00+00:00"

@@ -17,7 +17,7 @@ from asv_project import CHECKOUT, Project, isolated_environment, make_cuda_proje
 
 from gpubench.record import CountsRecord, parse_line
 from gpubench.scaffold.project import find_project, write_project
-from gpubench.work.costs import COSTS
+from gpubench.work.costs import TRACKED_COSTS
 from gpubench.work.derived import sectors_per_request
 
 CASE = "n=1000 block=128 device=cuda:0"
@@ -84,7 +84,7 @@ def test_the_cost_of_each_commit_is_what_was_counted_there(measured: Project) ->
     for tag in ("straight", "scattered"):
         (counted,) = counts(measured, tag)
         found = tracked(measured, tag)
-        assert set(found) == set(COSTS)
+        assert set(found) == set(TRACKED_COSTS)
         assert found["sectors_per_request"] == sectors_per_request(counted.totals)
     # 1000 numbers of 8 bytes, 32 of each warp side by side.
     assert tracked(measured, "straight")["sectors_per_request"] == pytest.approx(2 * 250 / 64)
@@ -109,7 +109,7 @@ def test_compare_marks_the_cost_that_grew(measured: Project) -> None:
 def test_publish_draws_a_graph_of_each_cost(measured: Project) -> None:
     measured.asv("publish")
     drawn = {path.stem for path in (measured.path / ".asv/html/graphs").rglob("*track_*.json")}
-    assert {f"{TRACKED}{name}" for name in COSTS} <= drawn
+    assert {f"{TRACKED}{name}" for name in TRACKED_COSTS} <= drawn
     index = json.loads((measured.path / ".asv/html/index.json").read_text())
     benchmark = index["benchmarks"][f"{TRACKED}sectors_per_request"]
     assert (benchmark["unit"], benchmark["type"]) == ("sectors", "track")

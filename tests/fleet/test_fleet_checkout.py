@@ -116,7 +116,7 @@ def test_what_is_ended_takes_with_it_what_it_started_in_groups_of_their_own(
     pytest.importorskip("psutil", reason="Dask has it")
     from gpubench.fleet import checkout as module
 
-    monkeypatch.setattr(module, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(module, "ASV_SHUTDOWN_SECONDS", 0.1)
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     own, failures = Checkout(tmp_path, "alpha"), list[GpubenchError]()
     own.say = lambda line: None

@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[ReportServer]:
 
 
 def connected(server: ReportServer) -> socket.socket:
-    return socket.create_connection((serving.ADDRESS, server.port), timeout=60)
+    return socket.create_connection((serving.LOCAL_ADDRESS, server.port), timeout=60)
 
 
 def answering() -> list[str]:
@@ -43,7 +43,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def body(server: ReportServer, path: str = "/") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(serving.ADDRESS, server.port, timeout=60)
+    connection = http.client.HTTPConnection(serving.LOCAL_ADDRESS, server.port, timeout=60)
     connection.request("GET", path)
     response = connection.getresponse()
     status, content = response.status, response.read()
@@ -72,7 +72,7 @@ def test_so_many_clients_are_answered_at_a_time(
 def test_who_asks_for_nothing_is_sent_away(
     server: ReportServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert serving._Handler.timeout == serving.SECONDS
+    assert serving._Handler.timeout == serving.MAX_IDLE_SECONDS
     monkeypatch.setattr(serving._Handler, "timeout", 0.1)
 
     with connected(server) as client:
@@ -137,7 +137,7 @@ def test_odd_requests_are_answered(
     server: ReportServer, capfd: pytest.CaptureFixture[str], line: str, status: int
 ) -> None:
     with connected(server) as client:
-        host = f"Host: {serving.ADDRESS}:{server.port}"
+        host = f"Host: {serving.LOCAL_ADDRESS}:{server.port}"
         client.sendall(f"{line}\r\n{host}\r\nConnection: close\r\n\r\n".encode())
         answer = client.makefile("rb").readline().decode()
 

@@ -19,8 +19,8 @@ from small_project import as_anybody, ended_after, run
 
 from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
-from gpubench.record import FORMAT
-from gpubench.report.render import PARTS
+from gpubench.record import RECORD_FORMAT
+from gpubench.report.render import NEW_FOLDER_PREFIX
 from gpubench.results import Setup, open_table
 
 NUMPY, NUMBA = "suites.norm__numpy.time_kernel", "suites.norm__numba.time_kernel"
@@ -203,7 +203,7 @@ def test_only_regular_files_are_read(directory: Path, name: str, kind: str) -> N
 
 
 LINE = {
-    "format": FORMAT,
+    "format": RECORD_FORMAT,
     "kind": "case",
     "benchmark": NUMPY,
     "case": "n=64",
@@ -347,7 +347,7 @@ def test_two_reports_at_once_both_succeed(directory: Path) -> None:
 
     assert ([process.returncode for process in both], said) == ([0, 0], ["", ""])
     pages = Path("reports/html")
-    assert not [*pages.glob(f"{PARTS}*")]
+    assert not [*pages.glob(f"{NEW_FOLDER_PREFIX}*")]
     assert "norm" in (pages / "index.html").read_text()
 
 

@@ -21,7 +21,7 @@ from result_files import CommitFiles
 from small_project import COMMANDS, as_anybody, make_small_project, run, run_each, thorough
 
 from gpubench.record import to_line
-from gpubench.report.render import PARTS, locked
+from gpubench.report.render import NEW_FOLDER_PREFIX, locked
 from gpubench.results import open_table
 
 READING = [["report"], ["choose"], ["query", "select count(*) from results", "--csv"]]
@@ -60,7 +60,7 @@ def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, 
     assert (code, len(said.splitlines())) == (2, 1), said
     assert said.startswith("gpubench: ") and "File too large" in said
     written = pages(project)
-    assert not [name for name in written if PARTS in name]
+    assert not [name for name in written if NEW_FOLDER_PREFIX in name]
     assert run(project, ["report"])[0] == 0
     assert {name: pages(project)[name] for name in written} == written
 
@@ -198,7 +198,7 @@ def test_a_report_that_was_killed_is_made_again(project: Path, share: float) -> 
     process.wait()
 
     for name, content in pages(project).items():
-        assert name.startswith(PARTS) or content == whole[name]
+        assert name.startswith(NEW_FOLDER_PREFIX) or content == whole[name]
     assert run(project, ["report"])[::2] == (0, "")
     assert pages(project) == whole
 
@@ -211,18 +211,20 @@ def test_of_what_reports_have_left_only_that_of_killed_ones_is_removed(
     victim.mkdir()
     (victim / "page.html").write_text("theirs")
     for name in ("at-work", "killed"):
-        (html / f"{PARTS}{name}").mkdir()
-        (html / f"{PARTS}{name}/page.html").write_text("half a pa")
-    (html / f"{PARTS}link").symlink_to(victim)
-    (html / f"{PARTS}file").touch()
-    os.mkfifo(html / f"{PARTS}pipe")
+        (html / f"{NEW_FOLDER_PREFIX}{name}").mkdir()
+        (html / f"{NEW_FOLDER_PREFIX}{name}/page.html").write_text("half a pa")
+    (html / f"{NEW_FOLDER_PREFIX}link").symlink_to(victim)
+    (html / f"{NEW_FOLDER_PREFIX}file").touch()
+    os.mkfifo(html / f"{NEW_FOLDER_PREFIX}pipe")
     command = [sys.executable, "-m", "gpubench", "report"]
 
-    with locked(html / f"{PARTS}at-work"):
+    with locked(html / f"{NEW_FOLDER_PREFIX}at-work"):
         done = subprocess.run(command, cwd=project, capture_output=True, timeout=300)
 
     assert (done.returncode, done.stderr) == (0, b"")
-    left = {path.name.removeprefix(PARTS) for path in html.glob(f"{PARTS}*")}
+    left = {
+        path.name.removeprefix(NEW_FOLDER_PREFIX) for path in html.glob(f"{NEW_FOLDER_PREFIX}*")
+    }
     assert left == {"at-work", "link", "file", "pipe"}
     assert (victim / "page.html").read_text() == "theirs"
 

@@ -246,7 +246,7 @@ def test_results_that_asv_keeps_in_the_project_are_no_source(
 @pytest.mark.parametrize("reason", ["too many files", "nothing can be written"])
 def test_else_the_folders_are_new_ones_and_are_removed(project, tmp_path, monkeypatch, reason):
     if reason == "too many files":
-        monkeypatch.setattr(caches, "MAX_FILES", 1)
+        monkeypatch.setattr(caches, "MAX_PROJECT_FILES", 1)
     else:
         (tmp_path / "cache").write_text("no folder")
     with ExitStack() as stack:

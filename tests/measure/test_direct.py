@@ -218,7 +218,7 @@ def test_after_a_case_without_success_there_is_another_process(tmp_path, monkeyp
 
 
 def test_a_process_that_does_not_start_fails_the_case(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpubench.measure.worker.START_UP", 0.05)
+    monkeypatch.setattr("gpubench.measure.worker.MAX_PROCESS_START_SECONDS", 0.05)
     monkeypatch.setattr("gpubench.measure.worker._serve", timed_kernels.sleep_long)
     (base,) = scripted_cases(tmp_path)
     with bench() as take:

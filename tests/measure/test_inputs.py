@@ -9,8 +9,7 @@ from builders import SCALE, case_of, plan_of
 
 from gpubench.errors import KernelError, PlanError
 from gpubench.measure.bound_case import opened
-from gpubench.measure.inputs import FILLERS, draw_inputs
-from gpubench.suite.types import FILLS
+from gpubench.measure.inputs import draw_inputs
 
 
 def arrays_of(folder, line):
@@ -282,16 +281,6 @@ def test_filling_by_a_formula_needs_little_memory_beside_the_array(tmp_path):
     tracemalloc.stop()
     assert (filled.shape, filled[3, 5], filled[99, 127999]) == ((100, 128000), 2, 2 * (128098 % 7))
     assert most < filled.nbytes + 16 * 2**20
-
-
-def test_each_word_of_fill_has_something_that_makes_it():
-    assert FILLERS.keys() == set(FILLS)
-
-
-def test_a_word_that_nothing_makes_is_refused(tmp_path, monkeypatch):
-    monkeypatch.delitem(FILLERS, "ones")
-    with pytest.raises(KernelError, match="unknown fill 'ones'; allowed: normal, uniform"):
-        arrays_of(tmp_path, "{shape: [n], dtype: float32, fill: ones}")
 
 
 def test_a_new_axis_at_its_default_draws_the_same(tmp_path):

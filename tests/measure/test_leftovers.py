@@ -6,7 +6,7 @@ from builders import Recording, case_of
 
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.times import DISSENT, PAIRS, leftover_ratio
-from gpubench.results.ratio import ERROR, paired_speedup
+from gpubench.results.ratio import VERDICT_ERROR, paired_speedup
 
 IN_PLACE = """
 sizes: {n: [64]}
@@ -178,7 +178,7 @@ def test_so_many_disturbed_pairs_are_borne(odd, ratio):
 def test_the_pairs_that_agree_have_an_interval_apart_from_one():
     ratios = [1.0] * DISSENT + [3.0] * (PAIRS - DISSENT)
     assert paired_speedup(ratios).low > 1
-    assert ERROR == 0.01
+    assert VERDICT_ERROR == 0.01
 
 
 def test_what_writes_nothing_needs_no_proof(tmp_path):

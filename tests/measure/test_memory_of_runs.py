@@ -88,21 +88,24 @@ def test_where_the_system_does_not_tell_nothing_is_said(
 
 
 @pytest.mark.parametrize(
-    ("backend", "device", "here"),
+    ("backend", "device", "place"),
     [
-        ("numpy", "cpu", True),
-        ("multiprocessing", "processes:2", True),
-        ("dask", "dask:2:1", True),
-        ("dask", "dask:tcp://10.0.0.1:8786", False),
-        ("ray", "ray:2", True),
-        ("ray", "ray:auto", False),
-        ("torch", "cuda:0", False),
+        ("numpy", "cpu", "process"),
+        ("threads", "threads:2", "process"),
+        ("multiprocessing", "processes:2", "host"),
+        ("dask", "threads:2", "process"),
+        ("dask", "dask:2:1", "host"),
+        ("dask", "dask:tcp://10.0.0.1:8786", "elsewhere"),
+        ("ray", "ray:2", "host"),
+        ("ray", "ray:auto", "elsewhere"),
+        ("torch", "cuda:0", "elsewhere"),
     ],
 )
-def test_what_holds_its_memory_elsewhere_is_not_watched(
-    backend: str, device: str, here: bool
+def test_a_backend_says_where_the_memory_of_its_runs_lies(
+    backend: str, device: str, place: str
 ) -> None:
-    assert registry.get(backend).runs_here(device) == here
+    """What is elsewhere is not watched, and what is not in this process has no limit of its own."""
+    assert registry.get(backend).memory_place(device) == place
 
 
 STARTS_ANOTHER = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"

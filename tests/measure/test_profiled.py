@@ -178,7 +178,7 @@ def test_a_range_is_closed_after_an_error() -> None:
 def test_a_library_of_nvidias_package_opens_the_range(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / nvtx.FOLDERS[1] / nvtx.LIBRARIES[0]
+    path = tmp_path / nvtx.LIBRARY_FOLDERS[1] / nvtx.LIBRARIES[0]
     path.parent.mkdir(parents=True)
     path.touch()
     loaded: list[str] = []

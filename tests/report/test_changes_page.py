@@ -178,7 +178,7 @@ def test_the_page_is_written_with_every_row_a_link_to_its_comparison(tmp_path: P
 def test_no_row_is_left_out_and_older_ones_are_not_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "TOGETHER", 2)
+    monkeypatch.setattr(changes, "MAX_ROWS_TOGETHER", 2)
     monkeypatch.setattr(changes, "DRAWN_ROWS", 2)
     results = history(tmp_path, lambda index: 2.0**index, commits=6)
 

@@ -15,7 +15,7 @@ from histories import NUMBA, NUMPY, beside_numpy, history_of, snapshot, timed
 from gpubench.analysis.changes import Change, changes_of
 from gpubench.analysis.headline import KernelNow
 from gpubench.report.charts import (
-    MOST_ROWS,
+    MAX_TABLE_COMMITS,
     HistoryChart,
     LaunchMap,
     Rooflines,
@@ -66,11 +66,11 @@ def test_a_chart_has_the_commits_that_know_one_of_its_cases() -> None:
 
 
 def test_the_table_lists_the_newest_commits_first_and_not_all_of_many() -> None:
-    shown = chart(history(*({NUMPY: 4.0, NUMBA: 2.0} for _ in range(MOST_ROWS + 7))))
+    shown = chart(history(*({NUMPY: 4.0, NUMBA: 2.0} for _ in range(MAX_TABLE_COMMITS + 7))))
 
-    assert len(shown.commits) == MOST_ROWS + 7
-    assert shown.listed == tuple(range(MOST_ROWS + 6, 6, -1))
-    assert [len(series.points) for series in shown.series] == [MOST_ROWS, MOST_ROWS]
+    assert len(shown.commits) == MAX_TABLE_COMMITS + 7
+    assert shown.listed == tuple(range(MAX_TABLE_COMMITS + 6, 6, -1))
+    assert [len(series.points) for series in shown.series] == [MAX_TABLE_COMMITS, MAX_TABLE_COMMITS]
 
 
 def test_a_point_without_a_time_says_its_status_and_one_not_measured_none() -> None:

@@ -18,7 +18,8 @@ from gpubench.analysis.comparison import SAME, compare_rows, known_scatters
 from gpubench.analysis.scatter import LEVELS
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
-from gpubench.report.comparison_view import baseline_words, comparison_view, escaped, markdown
+from gpubench.report.comparison_columns import baseline_words
+from gpubench.report.comparison_view import comparison_view, escaped, markdown
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
 from gpubench.report.render import files_of, groups, write_report

@@ -19,7 +19,7 @@ from gpubench.report.charts import (
     SizeChart,
     SizeSeries,
 )
-from gpubench.report.figures import COLOURS, history_figure, size_figure
+from gpubench.report.figures import SERIES_COLOURS, history_figure, size_figure
 from gpubench.report.site import CommitLabel
 from gpubench.results import CaseName, Ratio, Row
 
@@ -120,7 +120,9 @@ def test_an_axis_of_many_commits_names_a_dozen_and_the_newest() -> None:
 
 
 def test_implementations_beyond_the_colours_begin_again_and_never_take_the_baselines() -> None:
-    drawn = [series(f"i{rank}", rank, curve(1.0), curve(1.0)) for rank in range(1, COLOURS + 3)]
+    drawn = [
+        series(f"i{rank}", rank, curve(1.0), curve(1.0)) for rank in range(1, SERIES_COLOURS + 3)
+    ]
 
     figure = history_figure(chart(*drawn))
 

@@ -22,7 +22,8 @@ from gpubench.report.findings import (
     reason_views,
     rests_on,
 )
-from gpubench.results import CaseName, History, Ratio, Row, Status
+from gpubench.results import CaseName, History, Ratio, Row
+from gpubench.statuses import Status
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 SLOWER = Change("step", 0, 2, 1.0, 2.0, Ratio(0.5, 0.4, 0.6), commits=2)

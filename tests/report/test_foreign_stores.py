@@ -115,7 +115,7 @@ def test_a_store_read_and_shown_in_small_parts_gives_the_same_report(
         expected = contents(write_report(table, tmp_path / "at-once").parent)
     monkeypatch.setattr(reading, "BATCH", 100_000)
     monkeypatch.setattr(reading, "MOST_DETAILS", 100)
-    monkeypatch.setattr(site, "TOGETHER", 60)
+    monkeypatch.setattr(site, "MAX_CELLS_IN_MEMORY", 60)
 
     with closing(opened(store)) as table:
         found = contents(write_report(table, tmp_path / "in-parts").parent)

@@ -188,7 +188,7 @@ def test_labelled_times_that_were_not_taken_say_so(tmp_path: Path) -> None:
     table = html[html.index('id="times"') : html.index('id="reasons"')]
     assert '<th scope="row">numpy<small>n=64</small></th>' in table
     assert table.count("not measured") == 1
-    assert table.count('class="status failed"') == 1
+    assert table.count('class="status failed danger"') == 1
 
 
 def test_rates_and_errors_come_from_the_record(sample: Table) -> None:

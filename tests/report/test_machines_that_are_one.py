@@ -15,7 +15,7 @@ from gpubench.project import project_table
 from gpubench.report import changes, kernel, machines, overview
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
-from gpubench.report.text import TIMES
+from gpubench.report.text import TIMES_SIGN
 from gpubench.results import Table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -111,7 +111,7 @@ def test_a_speedup_that_fell_is_found_on_processors_that_differ(project: Path) -
 
     assert change.slower and change.by_speedup
     assert change.factor == pytest.approx(2.0, rel=0.05)
-    assert f'<td class="number">4.00{TIMES}</td>' in html
+    assert f'<td class="number">4.00{TIMES_SIGN}</td>' in html
     assert [row.change.name.implementation for row in at_commit.rows] == ["numba"]
 
 

@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[ReportServer]:
 def ask(
     server: ReportServer, path: str, method: str = "GET", host: str | None = None
 ) -> tuple[int, http.client.HTTPMessage, str]:
-    connection = http.client.HTTPConnection(serving.ADDRESS, server.port, timeout=10)
+    connection = http.client.HTTPConnection(serving.LOCAL_ADDRESS, server.port, timeout=10)
     connection.putrequest(method, path, skip_host=True)
     for name in [host or f"127.0.0.1:{server.port}"] if host != "" else []:
         connection.putheader("Host", name)

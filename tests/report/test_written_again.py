@@ -16,7 +16,7 @@ from stored_asv_project import PAIR, write_benchmarks, write_format_2
 from gpubench.errors import GpubenchError
 from gpubench.parallel import in_processes
 from gpubench.report import changes, choose, compare, kernel, overview, render
-from gpubench.report.charts import MOST_ROWS
+from gpubench.report.charts import MAX_TABLE_COMMITS
 from gpubench.report.render import view_models, write_report
 from gpubench.results import History, Pair, Snapshot, open_table
 
@@ -43,7 +43,7 @@ def test_pages_made_in_several_processes_are_the_same(
         stepping(tmp_path / "results", range(12), machine)
     expected = contents(write_report(open_table(tmp_path / "results"), tmp_path / "alone").parent)
     by_others: list[int] = []
-    monkeypatch.setattr(render, "MUCH", 1)
+    monkeypatch.setattr(render, "PARALLEL_RENDER_TIMES", 1)
     monkeypatch.setattr(render, "processors", lambda: 2)
     monkeypatch.setattr(render, "in_processes", noting_parts(by_others))
     monkeypatch.chdir(tmp_path)  # where paths begin, in other processes too
@@ -80,7 +80,7 @@ def test_a_template_that_fails_in_another_process_is_named(
     on_two_machines(tmp_path / "results", range(3), "a", "b")
     (tmp_path / "own").mkdir()
     (tmp_path / "own/kernel.html").write_text("{{ page.nothing }}")
-    monkeypatch.setattr(render, "MUCH", 1)
+    monkeypatch.setattr(render, "PARALLEL_RENDER_TIMES", 1)
     monkeypatch.setattr(render, "processors", lambda: 2)
 
     with pytest.raises(GpubenchError, match=r"^the template of kernel-add.*fails: .*nothing"):
@@ -106,7 +106,7 @@ def test_files_that_hold_the_same_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> None:
-    commits = MOST_ROWS + 3
+    commits = MAX_TABLE_COMMITS + 3
     for day in range(commits):
         files = CommitFiles(tmp_path / "results", f"{day:08x}" * 5, 86_400 * (day + 1))
         files.time("suites.add__numpy.time_kernel", "n=4", 2.0)
@@ -118,9 +118,9 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 
     assert history["listed"] == list(range(commits - 1, 2, -1))
     assert len(history["commits"]) == commits
-    assert f"the newest first ({MOST_ROWS} of {commits})" in page
+    assert f"the newest first ({MAX_TABLE_COMMITS} of {commits})" in page
     table = page[page.index("<tbody>") : page.index("</tbody>")]
-    assert table.count("<tr>") == MOST_ROWS
+    assert table.count("<tr>") == MAX_TABLE_COMMITS
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_scripts_of_other_commits_stay_when_one_is_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_two_machines(tmp_path / "results", range(3), "a", "b")
-    monkeypatch.setattr(compare, "TOGETHER", 4)  # two commits of two cases
+    monkeypatch.setattr(compare, "MAX_SCRIPT_CELLS", 4)  # two commits of two cases
     report(tmp_path)
     on_two_machines(tmp_path / "results", range(3, 4), "b")
     made: list[tuple[str, list[str]]] = []

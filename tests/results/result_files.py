@@ -25,7 +25,7 @@ from gpubench.record import (
     record_name,
     to_line,
 )
-from gpubench.results.kinds import KINDS
+from gpubench.results.kinds import CASE_KINDS
 
 AT = "2026-03-01T10:00:00+00:00"
 
@@ -173,6 +173,6 @@ def write_calibration(directory: Path, machine: str, scatter: float = 0.002) -> 
     """What `gpubench calibrate` writes on a quiet machine."""
     folder = directory / machine
     folder.mkdir(parents=True, exist_ok=True)
-    kinds = {kind: {"scatter": scatter, "runs": 1000} for kind in KINDS}
+    kinds = {kind: {"scatter": scatter, "runs": 1000} for kind in CASE_KINDS}
     content = {"format": 1, "kinds": kinds, "date": "2026-01-31", "versions": {}}
     (folder / "calibration.gpubench").write_text(json.dumps(content), encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.acknowledgements import NAME, add_acknowledgement, read_acknowledgements
+from gpubench.acknowledgements import ACKNOWLEDGED_FILE, add_acknowledgement, read_acknowledgements
 from gpubench.errors import GpubenchError
 from gpubench.results import CaseName, Commit
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
@@ -17,7 +17,7 @@ COMMITS = [Commit(f"{index}123abcd", float(index)) for index in range(9)]
 
 
 def faults(folder: Path, text: str) -> list[str]:
-    (folder / NAME).write_text(text, encoding="utf-8")
+    (folder / ACKNOWLEDGED_FILE).write_text(text, encoding="utf-8")
     known, said = read_acknowledgements(folder)
     assert known == ()
     return [str(fault) for fault in said]
@@ -29,13 +29,13 @@ def test_what_is_added_is_read_again_after_what_stood_there(tmp_path: Path) -> N
     for entry in (ENTRY, other):
         path = add_acknowledgement(tmp_path, entry)
 
-    assert path == tmp_path / NAME
+    assert path == tmp_path / ACKNOWLEDGED_FILE
     assert read_acknowledgements(tmp_path) == ((ENTRY, other), ())
 
 
 def test_one_written_by_hand_may_name_one_pattern_and_nobody(tmp_path: Path) -> None:
     text = 'version: 1\nchanges:\n- {commit: "0123abc", benchmarks: sort, reason: known}\n'
-    (tmp_path / NAME).write_text(text, encoding="utf-8")
+    (tmp_path / ACKNOWLEDGED_FILE).write_text(text, encoding="utf-8")
 
     (entry,), said = read_acknowledgements(tmp_path)
 
@@ -69,7 +69,7 @@ def test_each_fault_says_where_and_what_to_write(tmp_path: Path, text: str, word
     (said,) = faults(tmp_path, text)
 
     assert words in said
-    assert NAME in said
+    assert ACKNOWLEDGED_FILE in said
 
 
 def test_a_file_with_faults_gets_no_entry(tmp_path: Path) -> None:
@@ -81,12 +81,12 @@ def test_a_file_with_faults_gets_no_entry(tmp_path: Path) -> None:
 
 def test_a_file_that_ends_in_something_else_stays_as_it_is(tmp_path: Path) -> None:
     text = "changes: []\nversion: 1\n"
-    (tmp_path / NAME).write_text(text, encoding="utf-8")
+    (tmp_path / ACKNOWLEDGED_FILE).write_text(text, encoding="utf-8")
 
     with pytest.raises(GpubenchError, match="`changes` is not its last field"):
         add_acknowledgement(tmp_path, ENTRY)
 
-    assert (tmp_path / NAME).read_text(encoding="utf-8") == text
+    assert (tmp_path / ACKNOWLEDGED_FILE).read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(

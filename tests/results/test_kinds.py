@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.results import CaseName, Row
-from gpubench.results.kinds import KINDS, kind_of
+from gpubench.results.kinds import CASE_KINDS, kind_of
 
 
 def row(time: str = "kernel", **fields: Any) -> Row:
@@ -43,4 +43,4 @@ THREADS = {"numba_threads": 2, "numpy_blas_threads": 8}
 )
 def test_threads_bytes_and_seconds_tell_the_kind(case: Row, kind: str) -> None:
     assert kind_of(case) == kind
-    assert kind in KINDS
+    assert kind in CASE_KINDS

@@ -13,8 +13,8 @@ import pytest
 from gpubench.record import CaseRecord
 from gpubench.results import Ratio, geometric_mean, measured_rows
 from gpubench.results.ratio import (
-    BETWEEN_PROCESSES,
-    LEAST_PAIRS,
+    MIN_PAIRS_FOR_INTERVAL,
+    MIN_UNPAIRED_FACTOR,
     PAIRED_ERROR,
     VERDICTS,
     _chance_apart,
@@ -137,7 +137,7 @@ def test_two_processes_have_to_differ_by_a_tenth_and_pairs_by_a_hundredth(of_pai
     near = ["faster", "slower"] if of_pairs else ["unclear", "unclear"]
     assert many == [near[0], "faster", near[1], "slower"]
     of_paired = paired_speedup([1.04] * 8) if of_pairs else None
-    least = of_paired.least if of_paired else BETWEEN_PROCESSES
+    least = of_paired.least if of_paired else MIN_UNPAIRED_FACTOR
     assert many == [Ratio(*ends, least).verdict for ends in found.T.tolist()]
 
 
@@ -268,7 +268,7 @@ def test_the_middle_of_pairs_is_the_median_of_the_means_of_two() -> None:
 
 
 def test_too_few_pairs_have_no_interval_and_no_verdict() -> None:
-    found = paired_speedup(ratios(LEAST_PAIRS - 1, 2.0))
+    found = paired_speedup(ratios(MIN_PAIRS_FOR_INTERVAL - 1, 2.0))
     assert found is not None
     assert (found.low, found.high) == (0.0, math.inf)
     assert found.verdict == "unclear"

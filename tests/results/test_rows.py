@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from result_files import CommitFiles
 
-from gpubench.record import CaseRecord, Disturbance, RecordedStatus
+from gpubench.record import CaseRecord, Disturbance
 from gpubench.results import CaseName, Row, measured_rows, open_table
+from gpubench.statuses import RecordedStatus
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 AGAINST_NUMPY = {"baseline_benchmark": NUMPY, "baseline_case": "n=4"}

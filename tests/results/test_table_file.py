@@ -24,8 +24,9 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.errors import DamagedTable
-from gpubench.results import ABSENT, STATUSES, Table, open_table, reading, store, table_path
-from gpubench.table_file import FOLDER
+from gpubench.results import ABSENT, Table, open_table, reading, store, table_path
+from gpubench.statuses import STATUSES
+from gpubench.table_file import CACHE_FOLDER
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 DAY = 86_400
@@ -472,7 +473,7 @@ def test_what_is_read_by_several_processes_is_what_one_reads(
     for day in range(1, 16):
         write_commit(tmp_path / "results", day)
     expected = content(open_table(tmp_path / "results"))
-    monkeypatch.setattr(reading, "MUCH", 1)
+    monkeypatch.setattr(reading, "PARALLEL_READ_BYTES", 1)
     monkeypatch.setattr(reading, "BATCH", 10_000)
 
     assert content(open_table(tmp_path / "results")) == expected
@@ -613,4 +614,4 @@ def test_ctrl_c_while_a_query_asks_python_is_no_damage(
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
-    assert FOLDER == ".gpubench-cache"
+    assert CACHE_FOLDER == ".gpubench-cache"

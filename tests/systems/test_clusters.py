@@ -25,7 +25,7 @@ import cluster_functions as functions
 import numpy as np
 import pytest
 
-from gpubench.backends import clusters
+from gpubench import temporary
 from gpubench.backends.protocol import DeviceError, DeviceLostError, Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
@@ -254,15 +254,15 @@ def test_an_address_where_no_ray_is_ends_the_case_with_the_next_step() -> None:
 
 
 def test_a_folder_in_use_is_left_alone_and_one_of_a_process_that_is_gone_is_removed() -> None:
-    code = "import os; from gpubench.backends.clusters import temporary_folder\n"
+    code = "import os; from gpubench.temporary import temporary_folder\n"
     code += "with temporary_folder('tried') as path:\n"
     code += "    print(path, flush=True)\n    os.kill(os.getpid(), 9)"
-    with clusters.temporary_folder("tried") as used:
+    with temporary.temporary_folder("tried") as used:
         variables = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         killed = subprocess.run([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
         abandoned = Path(killed.stdout.decode().strip())
         assert abandoned.is_dir()
-        clusters.remove_abandoned()
+        temporary.remove_abandoned()
         assert used.is_dir()
         assert not abandoned.exists()
     assert not used.exists()
@@ -273,7 +273,7 @@ def test_a_folder_for_sockets_has_a_short_name_wherever_others_are(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for for_sockets, parent in ((False, tmp_path), (True, Path("/tmp"))):
-        with clusters.temporary_folder("tried", for_sockets=for_sockets) as folder:
+        with temporary.temporary_folder("tried", for_sockets=for_sockets) as folder:
             assert folder.parent == parent
 
 
@@ -539,6 +539,7 @@ def test_a_ray_that_runs_already_is_reached_by_its_address() -> None:
 CONNECTED = """
 import sys, time
 import numpy as np
+from gpubench import temporary
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError
 for _ in range(60):  # it is starting

@@ -21,7 +21,7 @@ import pool_functions
 import pytest
 
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.pools import ONE_THREAD, SharedArray
+from gpubench.backends.pools import ONE_THREAD_VARIABLES, SharedArray
 from gpubench.backends.protocol import Session, Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, GpubenchError
@@ -175,7 +175,7 @@ def test_every_way_to_start_workers_gives_the_same(method: str) -> None:
 
 @pytest.mark.parametrize(("backend", "device"), ALL)
 def test_a_pool_stands_when_it_is_opened_and_says_how(backend: str, device: str) -> None:
-    variables = {name: os.environ.get(name) for name in ONE_THREAD}
+    variables = {name: os.environ.get(name) for name in ONE_THREAD_VARIABLES}
     main, blas = sys.modules["__main__"], blas_libraries().info()
     with nothing_left():
         with get(backend).open(device) as session:
@@ -186,7 +186,7 @@ def test_a_pool_stands_when_it_is_opened_and_says_how(backend: str, device: str)
     assert facts["worker_blas_threads"] == 1
     assert facts["pool_start_seconds"] > 0
     # What was set for the workers is as it was.
-    assert {name: os.environ.get(name) for name in ONE_THREAD} == variables
+    assert {name: os.environ.get(name) for name in ONE_THREAD_VARIABLES} == variables
     assert sys.modules["__main__"] is main
     assert blas_libraries().info() == blas
 

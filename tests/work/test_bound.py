@@ -12,7 +12,7 @@ import gpubench
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.tables.counts import bounds_of
 from gpubench.work.bound import (
-    PARTS,
+    BOUND_PARTS,
     Bound,
     add_bounds,
     bound_to_json,
@@ -145,7 +145,7 @@ def test_words_say_that_it_is_a_bound(seconds: float, shown: str) -> None:
     assert f"{bound}" == str(bound) == describe_bound(bound)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", BOUND_PARTS)
 def test_json_says_in_each_key_that_it_is_a_bound(part: str) -> None:
     written = bound_to_json(Bound("H100", 1.0, part, {part: 1.0}))
     assert all(key.startswith("bound_") for key in written)

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 from gpubench.backends.protocol import DeviceMemoryError, Session
 from gpubench.measure.observers.protocol import Observer
 from gpubench.measure.recorder import Recorder
-from gpubench.names import CPU, Value
+from gpubench.names import BANDWIDTHS, CPU, RESIDENT_TIMES, Value
 
 if TYPE_CHECKING:
     from gpubench.measure.case_run import CaseRun
-
-BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
-BANDWIDTH_TIMES = ("kernel", "cold")
-"""Times that are compared with the device's bandwidth."""
 
 
 class BandwidthObserver(Observer):
@@ -40,7 +36,7 @@ def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> M
     every case in a process of its own. So the figures go on record with each case, and later cases
     of the run take them from there.
     """
-    if time not in BANDWIDTH_TIMES or device == CPU:
+    if time not in RESIDENT_TIMES or device == CPU:
         return {}
     for record in recorder.cases_of_run(BANDWIDTHS[0]):
         if record.device == device:

@@ -66,7 +66,8 @@ def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
     Of this process no peak is missed, unless the run maps files; of others one may be that lasts
     for less than a look (``watcher.PERIOD``).
     """
-    if sys.platform != "linux" or not registry.get(case.backend).runs_here(case.device):
+    place = registry.get(case.backend).memory_place(case.device)
+    if sys.platform != "linux" or place == "elsewhere":
         return None
     # Have allocators give back what they keep of earlier runs, else a run would be seen to hold
     # nothing. For glibc this process is another one afterwards: arrays are no longer made of memory

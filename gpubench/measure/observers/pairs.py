@@ -33,14 +33,11 @@ from gpubench.measure.sampling import (
     begin_rounds,
 )
 from gpubench.measure.times import kernel
-from gpubench.names import CPU
+from gpubench.names import COMPARED_TIMES, CPU
 from gpubench.plan.case import Case
 
 if TYPE_CHECKING:
     from gpubench.measure.case_run import CaseRun
-
-PAIRED_TIMES = ("kernel", "end_to_end", "cold")
-"""Times that a speedup is stated for."""
 
 PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
@@ -90,7 +87,8 @@ LONGEST = 30.0
 neighbours, those of one of a tenth of a second would take minutes."""
 
 LEAST_ROUNDS = 9
-"""Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
+"""Rounds of all processes together that have an interval, as ``MIN_PAIRS_FOR_INTERVAL`` of
+``results/ratio.py`` says."""
 
 DIGITS = 7
 """Significant digits of a ratio on record: far more than clocks tell, and half the file."""
@@ -132,7 +130,7 @@ def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None
     """Return the baseline, or that ``other`` in its place, where the time is compared and the suite
     asks for pairs, or says nothing and both are on the CPU and can take turns."""
     asked, other = case.kernel.sampling.paired, other or case.baseline()
-    if other is None or asked is False or time not in PAIRED_TIMES:
+    if other is None or asked is False or time not in COMPARED_TIMES:
         return None
     at_hand = time == "kernel" and case.device == other.device == CPU
     return other if asked or (at_hand and not _why_not(case, other)) else None

@@ -1,4 +1,4 @@
-"""What a worker process does first, so that it does not outlive who started it. Imports next to
+"""How processes end: with the one that started them, and what their exit codes say. Imports next to
 nothing: it is part of the time that a pool takes to start."""
 
 from __future__ import annotations
@@ -20,3 +20,15 @@ def end_with_parent(how: int | None = None) -> None:
         from ctypes import CDLL
 
         CDLL(None).prctl(PR_SET_PDEATHSIG, how or signal.SIGKILL)
+
+
+def how_it_ended(code: int) -> str:
+    """Of a process, by its exit code, negative for a signal: ``signal SIGKILL``."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # signals without a name
+        name = str(-code)
+    # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
+    return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
