@@ -111,7 +111,7 @@
     const every = figure.places.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, place) => first + place));
     const isLog = figure.unit === "seconds";
     const columns = await Promise.all(figure.names.map(async (name, index) => {
-      const numbers = await gpubenchLists.intervals(series.charted[index]);
+      const numbers = await gpubenchLists.floats(series.charted[index]);
       const part = (kind, shown = true) => every.map((place) => {
         const value = numbers[kind * series.commits + place];
         return shown && Number.isFinite(value) && (!isLog || value > 0) ? value : null;

@@ -9,7 +9,7 @@ const gpubench = (() => {
   const [PAIRS, TIMES, SPEEDUPS] = ["pairs", "times", "speedups"]; // what a ratio is made of
   const COLUMNS = 6; // median and ends of its interval, speedup and ends of its interval
   const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
-  const { decoded, intervals, list, load, make: element, named, parts, plural, read: readData, remember, scrolling } = gpubenchLists;
+  const { decoded, floats, list, load, make: element, named, parts, plural, read: readData, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("sides");
   const fields = form.elements;
@@ -601,7 +601,7 @@ const gpubench = (() => {
     const { commits, work } = await readData(`${FOLDER}${script}.js`);
     const content = commits[commit];
     const counts = new Map(Object.entries(content.counts).map(([place, number]) => [Number(place), work[number]]));
-    return { ...content, counts, numbers: await intervals(content.numbers) };
+    return { ...content, counts, numbers: await floats(content.numbers) };
   };
 
   const newestFirst = (letter) => index.setups[fields[`${letter}-setup`].value].commits.toReversed();

@@ -61,22 +61,6 @@ const gpubenchLists = (() => {
     return Float32Array.from({ length: count }, (_, place) => view.getFloat32(4 * place, true));
   };
 
-  // Six numbers of each thing: a value and both ends of its interval, which stand there as shares of
-  // the value, for each of two kinds (pack_intervals of data_scripts.py).
-  const intervals = async (text) => {
-    const numbers = await floats(text);
-    const count = numbers.length / 6;
-    for (const start of [0, 3 * count]) {
-      for (let place = start; place < start + count; place += 1) {
-        const value = numbers[place];
-        numbers[place + count] = value - value * numbers[place + count];
-        numbers[place + 2 * count] = value + value * numbers[place + 2 * count];
-      }
-    }
-    return numbers;
-  };
-
-  // Addresses of the scripts with a setup's commits and a kernel's values (gpubench/report/series.py).
   // Setups that have the kernel of this page, its own first: the navigation has a link to each.
   const sources = () => {
     const { kernel, slug } = document.getElementById("explore").dataset;
@@ -89,6 +73,7 @@ const gpubenchLists = (() => {
     setups.sort((a, b) => b.isHere - a.isHere);
     return { kernel, setups: setups.length ? setups : [{ setup: "", slug, isHere: true }] };
   };
+  // Addresses of the scripts with a setup's commits and a kernel's values (gpubench/report/series.py).
   const seriesOf = (kernel, { slug }) => [`compare-data/commits${slug}.js`, `compare-data/series-${kernel}${slug}.js`];
 
   // A table under its caption, which scrolls by itself, as `region` of parts.html has it.
@@ -369,5 +354,5 @@ const gpubenchLists = (() => {
   };
 
   start();
-  return { decoded, floats, intervals, list, load, make, named: (name) => lists.get(name), parts, plural, put, read, remember, scrolling, seriesOf, sources };
+  return { decoded, floats, list, load, make, named: (name) => lists.get(name), parts, plural, put, read, remember, scrolling, seriesOf, sources };
 })();

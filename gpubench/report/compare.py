@@ -91,7 +91,7 @@ from gpubench.report.comparison_view import (
     paths_in_words,
 )
 from gpubench.report.count_view import CountsView, counts_markdown, counts_view
-from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_intervals
+from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
@@ -425,7 +425,7 @@ def snapshots_script(
 
     Six numbers for each case, one kind of all cases after the other: median, both ends of its
     interval, the speedup, and both ends of the speedup's interval, NaN where there is none or where
-    other work disturbed it (``pack_intervals``). Statuses are one letter each, and so
+    other work disturbed it (``pack_floats``). Statuses are one letter each, and so
     is whether the speedup is of pairs; reasons are those of failures, and of times without a
     verdict. What cases did on the device in software is by numbers that the script explains, as
     most cases did the same at all of its commits.
@@ -448,7 +448,7 @@ def snapshots_script(
         contents[snapshot.commit.hash[:8]] = {
             "status": letters.tobytes().decode("ascii"),
             "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
-            "numbers": pack_intervals(numbers[:, :, column]),
+            "numbers": pack_floats(numbers[:, :, column]),
             "baselines": _changed_baselines(cases.baselines[:, column], history),
             "reasons": dict(
                 sorted(

@@ -14,18 +14,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 SCRIPTS_FOLDER = "compare-data"
 """Of the scripts, beside the pages; all of it belongs to the report."""
 
 DROPPED_BITS = 7
 """Lowest bits of a 32-bit float that are not kept: 17 of 24 stay, four parts in a million, where
-asv keeps five digits of a time."""
-
-DROPPED_SHARE_BITS = 15
-"""The same of the distance of an interval's end from its value: 9 bits stay, so that an end which
-is 10 % away is right to one part in 10,000."""
+asv keeps five digits of a time. An interval differs more from one run to the next."""
 
 
 def data_script(address: str, content: Any) -> str:
@@ -35,39 +31,15 @@ def data_script(address: str, content: Any) -> str:
 
 
 def pack_floats(values: ArrayLike) -> str:
-    """Return numbers of any shape, in their order, for ``gpubenchLists.floats``."""
-    return _packed(_shortened(np.asarray(values), DROPPED_BITS))
+    """Return numbers of any shape, in their order, for ``gpubenchLists.floats``.
 
-
-def pack_intervals(values: ArrayLike) -> str:
-    """Return values with their intervals, for ``gpubenchLists.intervals``: of shape (3 kinds, ...),
-    a value and both of its ends for each kind.
-
-    An end is near its value. So its distance stands there, as a share of the value, which needs
-    fewer bits for as many digits of the end.
+    The first bytes of all 32-bit floats stand together, then the second ones, and so on: bytes of
+    one kind resemble each other, so that deflate finds more to leave out.
     """
-    columns = np.array(values, np.float64)
-    kinds = columns.reshape(len(columns) // 3, 3, *columns.shape[1:])
-    middle, low, high = kinds[:, 0], kinds[:, 1], kinds[:, 2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = (middle - low) / middle, (high - middle) / middle
-    parts = [middle, *shares]
-    bits = [DROPPED_BITS, DROPPED_SHARE_BITS, DROPPED_SHARE_BITS]
-    shortened = map(_shortened, parts, bits)
-    return _packed(np.stack([*shortened], axis=1))
-
-
-def _shortened(values: NDArray[Any], dropped: int) -> NDArray[np.uint32]:
-    """Return the bits of 32-bit floats, rounded to fewer."""
     kept = np.ascontiguousarray(values, "<f4")
     bits = kept.view("<u4")
-    half = np.uint32(1 << (dropped - 1))
-    mask = np.uint32((0xFFFFFFFF << dropped) & 0xFFFFFFFF)
-    return np.where(np.isfinite(kept), (bits + half) & mask, bits & mask)
-
-
-def _packed(bits: NDArray[np.uint32]) -> str:
-    """Return numbers in text. The first bytes of all stand together, then the second ones, and so
-    on: bytes of one kind resemble each other, so that deflate finds more to leave out."""
-    planes = np.ascontiguousarray(bits.ravel(), "<u4").view(np.uint8).reshape(-1, 4).T
+    half = np.uint32(1 << (DROPPED_BITS - 1))
+    mask = np.uint32((0xFFFFFFFF << DROPPED_BITS) & 0xFFFFFFFF)
+    rounded = np.where(np.isfinite(kept), (bits + half) & mask, bits & mask)
+    planes = rounded.astype("<u4").view(np.uint8).reshape(-1, 4).T
     return b64encode(zlib.compress(planes.tobytes(), 9)).decode("ascii")

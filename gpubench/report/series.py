@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.analysis.headline import KernelKey
 from gpubench.names import parse_identity
-from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats, pack_intervals
+from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats
 from gpubench.report.site import Site
 from gpubench.results import CaseName, History
 
@@ -84,7 +84,7 @@ def series_script(history: History, key: KernelKey, charted: Sequence[CaseName],
     the value, both ends of its interval, the speedup and both ends of its interval, one kind after
     the other. ``cases`` has each case of the kernel: its ``values``, or the index of its numbers in
     ``charted``, and in ``failed`` the indices of commits at which it has a status and no value.
-    Numbers are packed (``pack_intervals``, ``pack_floats``), NaN where there is none.
+    Numbers are packed (``pack_floats``), NaN where there is none.
     """
     every = site.of_kernel(history, key)
     newest = site.units(history)
@@ -108,6 +108,6 @@ def series_script(history: History, key: KernelKey, charted: Sequence[CaseName],
                 "failed": np.flatnonzero(is_failed).tolist(),
             }
         )
-    of_chart = [pack_intervals(numbers[:, every.rows_of[name]]) for name in charted]
+    of_chart = [pack_floats(numbers[:, every.rows_of[name]]) for name in charted]
     content = {"commits": len(history.commits), "charted": of_chart, "cases": cases}
     return data_script(series_address(history, key, site), content)

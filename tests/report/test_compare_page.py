@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from result_files import CommitFiles, write_calibration
-from unpacked import intervals, unpacked
+from unpacked import floats, unpacked
 
 from gpubench.analysis.comparison import SAME, compare_rows, known_scatters
 from gpubench.analysis.scatter import LEVELS
@@ -220,7 +220,7 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
     script = found[f"compare-data/{key}-0.js"]
     contents = script["commits"]
     content = contents["bbbbbbbb"]
-    of_kinds = intervals(content["numbers"]).reshape(6, 4)
+    of_kinds = floats(content["numbers"]).reshape(6, 4)
     numbers = of_kinds[:, 0]
 
     assert script["work"] == {}

@@ -22,14 +22,3 @@ def floats(text: str) -> NDArray[np.float32]:
     """Return packed numbers."""
     planes = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<f4").ravel()
-
-
-def intervals(text: str) -> NDArray[np.float32]:
-    """Return packed values with both ends of their intervals, shape (6, ...)."""
-    read = floats(text)
-    numbers = read.reshape(6, len(read) // 6).copy()
-    for kind in (0, 3):
-        value = numbers[kind]
-        numbers[kind + 1] = value - value * numbers[kind + 1]
-        numbers[kind + 2] = value + value * numbers[kind + 2]
-    return numbers
