@@ -6,6 +6,9 @@ from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
+OBSERVERS = "gpubench.observers"
+"""The group of observers of other packages."""
+
 
 @cache
 def _installed() -> Any:  # of another type in Python 3.11

@@ -32,10 +32,10 @@ computed at the least, which GB/s and FLOP/s in the report are made of.
 RESOURCES = """\
 ## What the CUDA forms need
 
-Registers of a thread, bytes of static shared memory of a block, and bytes spilled, as nvJitLink
-{linker} says of what it makes of numba-cuda {numba_cuda}'s code: link-time optimisation included,
-which is what a GPU gets. There is a line for each kernel that is launched and each set of types;
-dynamic shared memory comes on top, because it is part of the launch.
+Registers of a thread, bytes of static shared memory of a block, and bytes spilled. nvJitLink
+{linker} says so of what it makes of numba-cuda {numba_cuda}'s code: link-time optimisation
+included, which is what a GPU gets. There is a line for each kernel that is launched and each set
+of types. Dynamic shared memory comes on top, because it is part of the launch.
 
 | kernel | launched, with its types | {architectures} | shared bytes | spilled |
 | --- | --- | {rule} | --- | --- |

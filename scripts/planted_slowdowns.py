@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conditions import print_conditions
+from figures import add_option, record, recording
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -157,21 +157,29 @@ def main() -> None:
     """Plant, compare, and print the verdicts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tenths", type=int, default=1)
+    add_option(parser)
     options, arguments = parser.parse_known_args()
-    with tempfile.TemporaryDirectory() as folder:
+    planted = f"{options.tenths} tenths of the work again" if options.tenths else "nothing planted"
+    with recording(options), tempfile.TemporaryDirectory() as folder:
         make_commits(Path(folder, "library"), options.tenths)
         cases = measure(Path(folder, "library"), arguments)
-    print_conditions()
-    for case in cases:
-        if case["verdict"] != "slower":
-            ratio = case["ratio"] or {"value": math.nan, "low": math.nan, "high": math.nan}
-            low, high = (1 / (ratio[end] or math.nan) for end in ("high", "low"))
-            words = case["verdict"], case["benchmark"], case["case"], case["note"]
-            print(f"{1 / ratio['value']:6.3f} ({low:.3f} to {high:.3f})", *filter(None, words))
-    for of in sorted({*map(kind, cases)}):
-        verdicts = Counter(case["verdict"] for case in cases if kind(case) == of)
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        print(f"{of}: {verdicts.total()} cases, {counts}")
+        for case in cases:
+            if case["verdict"] != "slower":
+                print_verdict(case)
+        for of in sorted({*map(kind, cases)}):
+            verdicts = Counter(case["verdict"] for case in cases if kind(case) == of)
+            print(f"{of}: {verdicts.total()} cases, {dict(verdicts)}")
+            figures = {word: str(verdicts[word]) for word in ("slower", "faster", "same")}
+            others = verdicts.total() - sum(map(int, figures.values()))
+            record("planted", f"{planted}, {of}", figures | {"undecided": str(others)})
+
+
+def print_verdict(case: Mapping[str, Any]) -> None:
+    """Print a case with how many times as long it takes, and the interval of that."""
+    ratio = case["ratio"] or {"value": math.nan, "low": math.nan, "high": math.nan}
+    value, high, low = (1 / (ratio[end] or math.nan) for end in ("value", "low", "high"))
+    words = case["verdict"], case["benchmark"], case["case"], case["note"]
+    print(f"{value:6.3f} ({low:.3f} to {high:.3f})", *filter(None, words))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 A case of a small suite goes the whole way in this process. It is offered to asv, measured as asv's
 own runner measures it, stored by asv's class of results, read back, and written as pages. A profile
 function notes each module of the engine when one of its functions is first called. What a module
-does while it is imported is no step of a case, and neither is what is done once for a commit.
+does while it is imported is no step of a case. Neither is what is done once in a process or for a
+commit.
 """
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import sys
@@ -25,7 +27,7 @@ from asv.runner import BenchmarkResult
 from asv_runner.discovery import get_benchmark_from_name
 
 import gpubench
-from gpubench.backends import host, registry
+from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.report.render import write_report
 from gpubench.results import open_table
@@ -75,7 +77,18 @@ def main() -> None:
 
 
 def walk() -> Walk:
-    """Return by stage the modules that one case enters, each where it is first entered."""
+    """Return by stage the modules that one case enters, each where it is first entered.
+
+    What a process asks once and imports once is known the second time, whatever it did before.
+    """
+    walk_once()
+    gc.collect()
+    with without_collecting():  # which would end generators of what ran before
+        return walk_once()
+
+
+def walk_once() -> Walk:
+    """Take one case the whole way."""
     with TemporaryDirectory(prefix="gpubench-walk-") as name, _as_asv_starts_it(Path(name)):
         folder, walked, seen = Path(name), Walk(), set[str]()
         with entered(walked, "asv finds the benchmark", seen):
@@ -99,9 +112,6 @@ def _as_asv_starts_it(folder: Path) -> Iterator[None]:
     for path, text in FILES.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    # What a process asks once may be known already, and is no step of this case.
-    registry.get("numpy")
-    host.cpu()
     finders = [*sys.meta_path]
     with patch.dict(os.environ, {"ASV_COMMIT": COMMIT, "ASV_ENV_NAME": ENVIRONMENT}):
         AsvSettings(run="1", results_dir=str(folder / "results"), machine=MACHINE).export()

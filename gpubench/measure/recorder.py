@@ -8,13 +8,14 @@ import platform
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.backends.host import cpu
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.distribution import DISTRIBUTION
+from gpubench.entry_points import OBSERVERS, declared
 from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.measure.asv_settings import asv_settings
@@ -155,12 +156,19 @@ def run_facts() -> dict[str, Value | None]:
         facts[fact] = None
         with suppress(PackageNotFoundError):
             facts[fact] = version(name)
+    if observers := sorted({f"{one.name} of {_release(one)}" for one in declared(OBSERVERS)}):
+        facts["observers"] = ", ".join(observers)  # they may move a time
     return {
         **facts,
         **blas_facts(blas_libraries().info()),
         "NUMBA_NUM_THREADS": os.environ.get("NUMBA_NUM_THREADS"),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
+
+
+def _release(entry: EntryPoint) -> str:
+    distribution = entry.dist
+    return f"{distribution.name} {distribution.version}" if distribution else "no distribution"
 
 
 def now() -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+import softcuda
 
 
 def pytest_configure() -> None:
@@ -17,3 +22,12 @@ def pytest_configure() -> None:
 def pytest_runtest_setup() -> None:
     if sys.platform != "linux":
         pytest.skip("the CUDA device in software runs on Linux")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def package_path() -> Iterator[None]:
+    """Let processes that a test starts find the package where it is not installed."""
+    beside = str(Path(softcuda.__file__).parents[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", beside, prepend=os.pathsep)
+        yield

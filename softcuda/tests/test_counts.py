@@ -20,7 +20,6 @@ from softcuda.counts import (
     COUNTS,
     LaunchCounts,
     LineCounts,
-    format_reference,
     format_table,
     sum_by_kernel,
 )
@@ -490,13 +489,6 @@ def test_a_program_prints_its_table(tmp_path: Path) -> None:
 
 
 # ---- the reference ------------------------------------------------------------------------------
-
-
-def test_the_page_of_counts_defines_each_of_them() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "counts.md").read_text(encoding="utf-8")
-    _, _, rest = page.partition("<!-- counts -->\n")
-    written, end, _ = rest.partition("<!-- end of counts -->")
-    assert end and written == format_reference(), "run scripts/format_reference.py"
 
 
 def test_names_of_counts_are_unique_and_say_their_unit() -> None:

@@ -11,6 +11,7 @@ from gpubench import entry_points
 from gpubench.measure import observers
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.observers.protocol import EVENTS, Observer
+from gpubench.measure.recorder import run_facts
 
 RECIPE = (Path(__file__).parents[2] / "docs" / "adding-an-observer.md").read_text(encoding="utf-8")
 EXAMPLE = RECIPE.partition("```python\n")[2].partition("```")[0]
@@ -62,6 +63,13 @@ def test_the_observer_of_the_document_puts_on_record_what_it_counts(tmp_path, in
 
 def test_where_none_is_installed_nothing_of_it_is_on_record(tmp_path):
     assert "involuntary_switches" not in record_of(tmp_path).conditions
+    assert "observers" not in run_facts()
+
+
+def test_which_observers_a_run_has_is_a_fact_of_it(installed):
+    """They may move a time."""
+    installed(EXAMPLE)
+    assert run_facts()["observers"] == "switches of switch-counter 1.0"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import yaml
 
 from gpubench.results import open_table
 from gpubench.suite.loading import load_suites
+from softcuda.counts import format_reference
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
@@ -35,6 +36,12 @@ def test_the_page_of_commands_is_what_help_says(monkeypatch: pytest.MonkeyPatch)
 def test_the_page_of_columns_is_what_query_lists() -> None:
     is_current = (DOCS / "columns.md").read_text() == load("reference_pages").columns_markdown()
     assert is_current, RENEW
+
+
+def test_the_page_of_counts_defines_each_of_them() -> None:
+    _, _, rest = (DOCS / "counts.md").read_text().partition("<!-- counts -->\n")
+    written, end, _ = rest.partition("<!-- end of counts -->")
+    assert end and written == format_reference(), "run scripts/format_reference.py"
 
 
 def test_every_environment_variable_is_explained() -> None:

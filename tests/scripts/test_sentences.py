@@ -17,7 +17,6 @@ PAGES = [
         *sorted((CHECKOUT / "docs").glob("*.md")),
         *sorted((CHECKOUT / "examples").rglob("*.md")),
     )
-    if path.name not in ("kernels.md", "systems-figures.md")  # in the words of the suites
 ]
 NO_PROSE = re.compile(
     r"<!-- figures: .*?<!-- end of figures -->|<!--.*?-->|^```.*?^```", re.S | re.M

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 
-from gpubench.entry_points import declared
+from gpubench.entry_points import OBSERVERS, declared
 from gpubench.errors import GpubenchError
 from gpubench.measure.observers.bandwidth import BandwidthObserver
 from gpubench.measure.observers.cache import CacheObserver
@@ -13,8 +13,6 @@ from gpubench.measure.observers.floor import FloorObserver
 from gpubench.measure.observers.memory import MemoryObserver
 from gpubench.measure.observers.pairs import PairsObserver
 from gpubench.measure.observers.protocol import Observer
-
-GROUP = "gpubench.observers"
 
 BUILT_IN: tuple[type[Observer], ...] = (
     FloorObserver,
@@ -38,7 +36,7 @@ def make_installed() -> list[Observer]:
     Raises ``GpubenchError`` for one that cannot be loaded or made, or is no ``Observer``.
     """
     # A distribution that was renamed may be installed under both names: that is one observer.
-    entries = {(entry.name, entry.value): entry for entry in declared(GROUP)}
+    entries = {(entry.name, entry.value): entry for entry in declared(OBSERVERS)}
     return [_make(entries[key]) for key in sorted(entries)]
 
 
