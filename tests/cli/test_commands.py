@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from gpubench.cli import main
+from gpubench.cli import console, main
 from gpubench.tables.table import lines_that_fit, table
 
 SUITE = """\
@@ -250,3 +250,18 @@ def test_a_table_looks_the_same_where_no_cell_has_to_be_folded(width):
 def test_cells_that_have_to_be_folded_are_left_to_rich():
     assert lines_that_fit(("name",), [("a" * 20,)], (), 21) is None
     assert lines_that_fit(("name",), [("two\nlines",)], (), 80) is None
+
+
+def test_a_large_object_is_printed_field_by_field_in_ascii(capsys):
+    hostile = "\x7f\x9b \N{RIGHT-TO-LEFT OVERRIDE} \N{MICRO SIGN} \N{GRINNING FACE} \\"
+    fields = {"a\n": {"x": hostile}, "b": [1, None]}
+
+    for kept in (True, False):
+        texts = (json.dumps(one, ensure_ascii=kept).encode() for one in fields.values())
+        console.print_json_fields(zip(fields, texts, strict=True))
+        printed = capsys.readouterr().out
+        assert json.loads(printed) == fields
+        assert printed.isascii()
+    assert "\x7f" not in printed
+    console.print_json_fields(())
+    assert capsys.readouterr().out == "{}\n"
