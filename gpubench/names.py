@@ -23,6 +23,9 @@ and seed of NumPy (64 bits), and still a few words of memory."""
 CPU = "cpu"
 """The device of an ordinary function; an identity does not name it."""
 
+SECONDS = "seconds"
+"""Unit of times."""
+
 BANDWIDTHS = ("triad_bytes_per_second", "copy_bytes_per_second")
 """Facts of a device that tell what its memory was measured to do."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpubench.analysis.changes import undone_by
 from gpubench.analysis.shared import JudgedHistory, judge_history
+from gpubench.names import SECONDS
 from gpubench.results import CaseHistories, CaseName, Setup, Table
-from gpubench.results.model import SECONDS
 
 MAX_TIMES = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""

@@ -13,6 +13,7 @@ from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
 from gpubench.analysis.shared import MIN_SHARE, SharedChange
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
+from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
@@ -41,7 +42,6 @@ from gpubench.report.site import (
 )
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio
-from gpubench.results.model import SECONDS
 
 DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.

@@ -17,12 +17,11 @@ from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import Crossover, crossover
 from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
-from gpubench.names import CPU, Value, format_identity, parse_identity
+from gpubench.names import CPU, SECONDS, Value, format_identity, parse_identity
 from gpubench.report import text
 from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
-from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 from gpubench.statuses import STATUSES, Status
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpubench.analysis.changes import Change
+from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
 from gpubench.report.site import CommitLabel
-from gpubench.results.model import SECONDS
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""

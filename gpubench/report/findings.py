@@ -13,13 +13,12 @@ from gpubench.analysis.changes import MIN_POINTS, Change
 from gpubench.analysis.choice import Crossover
 from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
-from gpubench.names import kernel_title, verify_command
+from gpubench.names import SECONDS, kernel_title, verify_command
 from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot
-from gpubench.results.model import SECONDS
 from gpubench.results.unfinished import UNFINISHED
 from gpubench.statuses import Status
 

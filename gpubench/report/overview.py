@@ -13,6 +13,7 @@ import numpy as np
 from gpubench.analysis.changes import Change, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
+from gpubench.names import SECONDS
 from gpubench.report import text, work
 from gpubench.report.findings import (
     ONE_COMMIT,
@@ -51,7 +52,6 @@ from gpubench.results import (
     Row,
     geometric_mean,
 )
-from gpubench.results.model import SECONDS
 from gpubench.statuses import STATUSES, Status
 
 MAX_MATRIX_COLUMNS = 6

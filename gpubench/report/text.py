@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpubench.names import format_shape
-from gpubench.results.model import SECONDS
+from gpubench.names import SECONDS, format_shape
 from gpubench.statuses import DECLARED_STATUSES
 
 if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too

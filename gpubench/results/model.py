@@ -11,13 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, get_type_hints
 
-from gpubench.names import QUANTITIES, BenchmarkName, Value
+from gpubench.names import QUANTITIES, SECONDS, BenchmarkName, Value
 from gpubench.record import UNCOMMITTED
 from gpubench.results.ratio import MAX_DISTURBED, Ratio
 from gpubench.statuses import STATUSES, Status
-
-SECONDS = "seconds"
-"""Unit of times."""
 
 ALONE = "time"
 """Name of the implementation of a benchmark that is reported alone."""

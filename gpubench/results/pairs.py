@@ -22,6 +22,7 @@ import duckdb
 
 from gpubench.errors import did_you_mean
 from gpubench.names import (
+    SECONDS,
     BenchmarkName,
     Value,
     format_identity,
@@ -35,7 +36,6 @@ from gpubench.record import CaseRecord
 from gpubench.results.model import (
     ALONE,
     NO_RENAMES,
-    SECONDS,
     CaseName,
     Described,
     Pair,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpubench.names import (
     COMPARED_TIMES,
+    SECONDS,
     BenchmarkName,
     Value,
     format_identity,
@@ -26,7 +27,7 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
-from gpubench.results.model import DETAILS, SECONDS, CaseName, Row
+from gpubench.results.model import DETAILS, CaseName, Row
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
     MAX_DISTURBED,

@@ -223,7 +223,7 @@ def test_other_backends_and_several_threads_have_no_number(
 ) -> None:
     play(lambda number: pytest.fail("started a process"), monkeypatch)
     scripted, two = count_instructions_of([cases["scripted 1000"], cases["two 1000"]])
-    assert scripted.missing == "instructions are counted of numpy and numba, and this is scripted"
+    assert scripted.missing == "instructions are counted of numba and numpy, and this is scripted"
     assert two.missing == "it runs with 2 threads, and instructions are counted with one"
 
 
