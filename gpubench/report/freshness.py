@@ -84,7 +84,7 @@ class Receipt:
 
     def __init__(self, sources: ReportSources) -> None:
         """Look at everything: a change while the report is made makes the receipt invalid."""
-        place = hashlib.blake2b(os.path.realpath(sources.output).encode(), digest_size=8)
+        place = hashlib.blake2b(os.fsencode(os.path.realpath(sources.output)), digest_size=8)
         kept = table_path(sources.results)
         self._output = sources.output
         self._path = kept.with_name(f"{kept.stem}-{place.hexdigest()}.report")
