@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 CONSOLES = OUT.rich, ERR.rich
 """Made here and not by the first test that prints: rich keeps the width that COLUMNS says then."""
+
+
+@pytest.fixture(autouse=True)
+def own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep to a test what it puts on the path: a command puts the project's folder there."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 def pytest_configure() -> None:

@@ -7,7 +7,6 @@ wrong command line stands there as text.
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +100,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])  # commands put the project's folder before it
     monkeypatch.delenv("GPUBENCH_PRESET", raising=False)
     monkeypatch.delenv("GPUBENCH_SUITES", raising=False)
     monkeypatch.setattr("gpubench.backends.devices.gpu_count", lambda: 0)

@@ -34,8 +34,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 HERE = Path(__file__).parent
 MARK = "GPUBENCH_TEST_OF_LEFTOVERS"
 """Environment variable by which what a program started is found, whoever its parent is by then."""
-COMPILED = Path("h", ".cache", "gpubench", "compiled")
-"""Where compiled code stays for the next program, seen from a scene's folder."""
+_CACHE = Path("h", ".cache", "gpubench")
+KEPT = _CACHE / "compiled", _CACHE / "compiled-digests"
+"""Where compiled code, and digests of its sources, stay for the next program, seen from a scene's
+folder."""
 PATIENCE = 30.0
 """Seconds that processes may take to notice, on a busy machine, that others have ended: Ray's and
 Dask's take about two."""
@@ -68,11 +70,10 @@ def standing(mark: str, sessions: Collection[int], folder: Path) -> Standing:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yield the paths in a folder, but for compiled code, which is to stay, and what leads to
-    it."""
+    """Yield the paths in a folder, but for those that are to stay, and what leads to them."""
     for path in folder.rglob("*"):
         inside = path.relative_to(folder)
-        if not (inside.is_relative_to(COMPILED) or COMPILED.is_relative_to(inside)):
+        if not any(inside.is_relative_to(kept) or kept.is_relative_to(inside) for kept in KEPT):
             yield inside
 
 
