@@ -2,13 +2,14 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from conftest import PlanOf
-
 from gpubench.plan import plan as room
+from gpubench.plan.plan import Plan
 
+PlanOf = Callable[..., Plan]
 PLAN = Path(room.__file__).parent
 KERNEL = """
 sizes: {{n: {sizes}}}
