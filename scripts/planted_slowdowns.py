@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--tenths", type=int, default=1)
     add_option(parser)
     options, arguments = parser.parse_known_args()
-    planted = f"{options.tenths} tenths of the work again" if options.tenths else "nothing planted"
+    planted = f"{options.tenths}/10 of the work again" if options.tenths else "nothing planted"
     with recording(options), tempfile.TemporaryDirectory() as folder:
         make_commits(Path(folder, "library"), options.tenths)
         cases = measure(Path(folder, "library"), arguments)
