@@ -86,7 +86,7 @@ def _new(processes: int) -> ProcessPoolExecutor:
 
 
 def _begin(folder: Path, variables: Mapping[str, str]) -> None:
-    """In another process: work where this one does, and end when it ends, however that is."""
+    """Work, in another process, where this one does, and end when it ends, however that is."""
     signal.signal(signal.SIGINT, _stop)
     os.chdir(folder)  # else that is where multiprocessing was imported
     os.environ.clear()  # of the fork server, which may have started long ago

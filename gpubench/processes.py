@@ -11,7 +11,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(how: int | None = None) -> None:
-    """In a worker, on Linux: get a signal when the thread that started it ends, however that ends.
+    """Have a worker get a signal, on Linux, when the thread that started it ends, however it ends.
 
     Where a process is killed or ends by ``os._exit``, as asv's do, no pool ends its workers. They
     would finish what they are doing first, and loky's would wait minutes for more.
@@ -23,7 +23,7 @@ def end_with_parent(how: int | None = None) -> None:
 
 
 def how_it_ended(code: int) -> str:
-    """Of a process, by its exit code, negative for a signal: ``signal SIGKILL``."""
+    """Return how a process ended, by its exit code, negative for a signal: ``signal SIGKILL``."""
     if code >= 0:
         return f"exit code {code}"
     try:

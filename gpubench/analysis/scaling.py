@@ -48,7 +48,7 @@ def workers_of(row: Row) -> int | None:
 
 
 def scalings(rows: Iterable[Row]) -> tuple[Scaling, ...]:
-    """Of the ``kernel`` times of one kernel: by implementation, then the largest problem first."""
+    """Return how a kernel's ``kernel`` times scale: by implementation, largest problem first."""
     groups: dict[tuple[str, str, str], dict[int, Row]] = defaultdict(dict)
     for row in rows:
         workers = workers_of(row)

@@ -111,7 +111,7 @@ class Piece:
             self._returned.update(zip(names, results, strict=True))
 
     def seconds(self) -> float:
-        """Of a run, by the device's own way to time it; the first compiles."""
+        """Return the seconds of a run, by the device's own way to time it; the first compiles."""
         self.run()
         self.runner.session.synchronize()
         sampler = self.runner.session.sampler(self._call)

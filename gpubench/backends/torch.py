@@ -241,7 +241,7 @@ class TorchCudaSession(TorchSession):
             self._scratch.zero_()
 
     def peak_bytes(self, run: Call) -> int:
-        """Of what PyTorch's pool has handed out."""
+        """Return the most bytes that PyTorch's pool has handed out."""
         self._cuda.reset_peak_memory_stats(self.device)
         before = int(self._cuda.memory_allocated(self.device))
         run()

@@ -61,7 +61,7 @@ def result_name(commit: str, environment: str) -> str:
 
 
 def record_names(share: Share, environments: Sequence[str]) -> list[str]:
-    """Of the records that measuring a share writes to."""
+    """Return names of the records that measuring a share writes to."""
     return [record_name(share.commit, environment) for environment in environments]
 
 
@@ -184,7 +184,7 @@ def _without(path: Path, begun: bytes, share: Share) -> bytes:
 
 
 def begun_before(results_dir: Path, share: Share, environments: Sequence[str]) -> dict[str, bytes]:
-    """Of each record, the lines that are kept of a share, whoever has measured it."""
+    """Return of each record the lines that are kept of a share, whoever has measured it."""
     folder = results_dir / share.keeper
     paths = [folder / name for name in record_names(share, environments)]
     return {path.name: merged_record(b"", _bytes(path), share.classes) for path in paths}

@@ -147,7 +147,7 @@ class Worker:
 
 
 def answering(workers: Sequence[Worker]) -> list[Worker]:
-    """Those that have an answer, have ended or took too long, as soon as there is one."""
+    """Wait for workers that have an answer, have ended or took too long, and return them."""
     soonest = min(worker.deadline for worker in workers) - monotonic()
     ready = wait([sign for worker in workers for sign in worker.signs], max(0.0, soonest))
     return [

@@ -64,7 +64,7 @@ def case_named(group: Group, identity: str) -> Case:
 
 
 def nearest(name: str, candidates: list[str]) -> str:
-    """For the end of a message: the nearest name that there is, or an example of one."""
+    """Return the end of a message: the nearest name that there is, or an example of one."""
     example = f"; the first of {len(candidates)} is {candidates[0]!r}" if candidates else None
     return did_you_mean(name, candidates) or example or "; it has none"
 
