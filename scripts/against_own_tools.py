@@ -161,7 +161,7 @@ def main() -> None:
 
 
 def can_run(system: str) -> bool:
-    """Whether it can be measured here; says why not."""
+    """Return whether it can be measured here; says why not."""
     reason = registry.get(system).unavailable(CALLABLES[system][0])
     if reason:
         print(f"{system:8} left out: {reason}")

@@ -147,7 +147,7 @@ def suite(name: str, samples: int, paired: str) -> str:
 
 
 def both(name: str, folder: Path, samples: int) -> tuple[Taken, Taken]:
-    """The kernel measured by gpubench, and as often by pytest-benchmark."""
+    """Measure the kernel by gpubench, and as often by pytest-benchmark."""
     seconds, output = timed([sys.executable, "-m", "gpubench", "time", name, "--json"], folder, {})
     cases = {case["implementation"]: case for case in json.loads(output)["cases"]}
     failed = [case for case in cases.values() if case["seconds"] is None]
@@ -178,7 +178,7 @@ def timed(command: list[str], folder: Path, variables: dict[str, str]) -> tuple[
 
 
 def report(found: dict[str, list[tuple[Taken, Taken]]]) -> None:
-    """A line for each kernel's whole time, and for each implementation's median."""
+    """Print a line for each kernel's whole time, and for each implementation's median."""
     print(f"{'':28} {'gpubench':>12} {'pytest-benchmark':>17} {'ratio':>7}")
     middle = statistics.median
     for name, runs in found.items():

@@ -59,7 +59,7 @@ def command() -> str:
 
 @contextmanager
 def scratch_project(files: dict[str, str]) -> Iterator[Path]:
-    """A temporary folder with these files, importable from."""
+    """Yield a temporary folder with these files, importable from."""
     with TemporaryDirectory(prefix="gpubench-figures-") as name:
         folder = Path(name)
         for path, text in files.items():
@@ -70,7 +70,7 @@ def scratch_project(files: dict[str, str]) -> Iterator[Path]:
 
 
 def cases_of(suite: Path) -> dict[str, Case]:
-    """The cases of a suite by kernel and identity, which name them where each kernel has one
+    """Return the cases of a suite by kernel and identity, which name them where each kernel has one
     implementation."""
     cases = build_plan(load_suites([suite]), gpu_count=0).cases()
     return {f"{case.kernel_name} {case.identity}": case for case in cases}
@@ -79,9 +79,9 @@ def cases_of(suite: Path) -> dict[str, Case]:
 def in_fresh_processes(
     script: str, names: Sequence[str], folder: Path, given: Namespace
 ) -> dict[str, list[list[float]]]:
-    """What a script prints as JSON for each case, in every one of ``given.runs`` in a process of
-    its own, which is given the case's name as ``--in-turn``, works in ``folder`` and finds the
-    modules there."""
+    """Return what a script prints as JSON for each case, in every one of ``given.runs`` in a
+    process of its own, which is given the case's name as ``--in-turn``, works in ``folder`` and
+    finds the modules there."""
     command = [sys.executable, script, "--samples", str(given.samples), "--in-turn"]
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
@@ -98,7 +98,7 @@ def in_fresh_processes(
 
 
 def turn(ways: Sequence[Callable[[], float]], number: int) -> list[float]:
-    """A sample each way; another begins each time."""
+    """Take a sample each way; another begins each time."""
     found: dict[int, float] = {}
     for place in range(len(ways)):
         way = (number + place) % len(ways)

@@ -133,7 +133,7 @@ def _judged(worse: Counter[str], harmless: Counter[str]) -> int:
 
 
 def _in_turn(kinds: Sequence[Sequence[Edit]], most: int) -> list[Edit]:
-    """The first edit of each kind, then the second of each, and so on."""
+    """Return the first edit of each kind, then the second of each, and so on."""
     rows = zip_longest(*kinds)
     return [edit for edit in chain.from_iterable(rows) if edit is not None][:most]
 

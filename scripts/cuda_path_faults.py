@@ -308,7 +308,7 @@ def main() -> int:
 
 
 def noticed(copy: Path, mutation: Mutation) -> str | None:
-    """The first test that fails, or ``None``."""
+    """Return the first test that fails, or ``None``."""
     with broken(copy, f"gpubench/backends/{mutation.file}", mutation.old, mutation.new):
         for marks, environment in (SCRIPTED, SOFTWARE):
             outcome = run_tests(copy, marks, environment)

@@ -28,8 +28,8 @@ COMMITS, SUITES = 4, 16
 
 
 def shares(mean: float) -> list[Share]:
-    """As `gpubench.fleet.shares.divide` orders them: the longest first. Suites differ in length as
-    lognormal variables do: one takes ten times as long as another."""
+    """Return shares as `gpubench.fleet.shares.divide` orders them: the longest first. Suites differ
+    in length as lognormal variables do: one takes ten times as long as another."""
     draw = random.Random(SEED)
     lengths = sorted((draw.lognormvariate(0.0, 0.8) for _ in range(SUITES)), reverse=True)
     scale = mean * SUITES / sum(lengths)
@@ -41,18 +41,18 @@ def shares(mean: float) -> list[Share]:
 
 
 def sleep(share: Share, variables: Any, begun: Any) -> float:
-    """In place of `asv run`."""
+    """Sleep in place of `asv run`."""
     time.sleep(share.seconds)
     return share.seconds
 
 
 def keep(parcel: Any, share: Share, machine: Machine, begun: Any) -> int:
-    """In place of putting results together."""
+    """Stand in place of putting results together."""
     return 1
 
 
 def seconds(workers: int, work: list[Share]) -> float:
-    """How long so many workers take for all of it, from the first share to the last parcel."""
+    """Return how long so many workers take for all, from the first share to the last parcel."""
     with (
         LocalCluster(
             n_workers=workers,

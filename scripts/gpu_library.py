@@ -71,7 +71,8 @@ def cuda_cases(device: str, preset: str | None = None) -> list[Case]:
 
 
 def faults(cases: Iterable[Case]) -> dict[str, str]:
-    """Why outputs are wrong or cannot be had, by the case; those that cannot run are left out."""
+    """Return why outputs are wrong or cannot be had, by the case; those that cannot run are left
+    out."""
     found = {f"{case.group.title} {case.identity}": _fault(case) for case in cases}
     return {name: fault for name, fault in found.items() if fault}
 
@@ -98,7 +99,7 @@ def has_cupy() -> bool:
 
 
 def largest(cases: Iterable[Case], kernel: str, dtype: str) -> list[Case]:
-    """A kernel's cases that move the most memory, in that dtype where it has several."""
+    """Return a kernel's cases that move the most memory, in that dtype where it has several."""
     own = [c for c in cases if f"{c.suite.suite}.{c.kernel_name}" == kernel]
     own = [c for c in own if c.values.get("dtype", dtype) == dtype and why_not(c) is None]
     most = max((_bytes(case) for case in own), default=0)
@@ -106,7 +107,7 @@ def largest(cases: Iterable[Case], kernel: str, dtype: str) -> list[Case]:
 
 
 def fastest(cases: Sequence[Case]) -> Fastest:
-    """The case with the least time, each measured once, checked first.
+    """Return the case with the least time, each measured once, checked first.
 
     Raises ``ValueError`` where there is none.
     """

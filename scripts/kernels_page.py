@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def section(suite: Suite) -> str:
-    """One suite: what it is about, and its kernels."""
+    """Return one suite: what it is about, and its kernels."""
     rows = (row(suite, name, kernel) for name, kernel in suite.kernels.items())
     lines = [
         f"## {suite.suite}\n",

@@ -107,7 +107,7 @@ def main() -> int:
 
 
 def noticed(one: Mutation, kernels: Sequence[str], copies: SimpleQueue[Path]) -> str | None:
-    """What the first case of these kernels that is not right says; ``None`` where all are."""
+    """Return what the first case of these kernels that is wrong says; ``None`` where none is."""
     if not kernels:
         return None
     copy = copies.get()
@@ -121,8 +121,8 @@ def noticed(one: Mutation, kernels: Sequence[str], copies: SimpleQueue[Path]) ->
 
 
 def wrong_in(copy: Path, kernels: Sequence[str], timeout: float | None = None) -> str | None:
-    """What the first case of these kernels that is not right in a copy says; ``None`` where all
-    are."""
+    """Return what the first case of these kernels that is not right in a copy says; ``None`` where
+    all are."""
     command = ["scripts/library_faults.py", "--child", *kernels]
     done = run_in(copy, command, timeout, SOFTCUDA_TIMEOUT="10", GPUBENCH_SOFTCUDA="1")
     if done.code == 0:
@@ -160,7 +160,7 @@ def _child(kernels: list[str]) -> int:
 
 
 def mutations() -> Iterator[Mutation]:
-    """All barriers, then all bound checks, in the order of the files."""
+    """Yield all barriers, then all bound checks, in the order of the files."""
     for kind, find in (("barrier", _barriers), ("bound", _bounds)):
         for path in sorted(KERNELS.glob("*.py")):
             text = path.read_text(encoding="utf-8")
@@ -246,7 +246,7 @@ def _sizes(function: ast.FunctionDef) -> set[str]:
 
 
 def _replaced(text: str, node: ast.expr, new: str) -> str:
-    """The text with a node's source replaced; lines keep their numbers."""
+    """Return the text with a node's source replaced; lines keep their numbers."""
     lines = text.splitlines(keepends=True)
     begin, end = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     before = lines[begin].encode()[: node.col_offset].decode()
@@ -263,7 +263,7 @@ def kernels_that_use(function: Function) -> tuple[str, ...]:
 
 @cache
 def _roots() -> dict[str, frozenset[Function]]:
-    """The functions of each kernel's implementations."""
+    """Return the functions of each kernel's implementations."""
     from gpubench.suite.loading import load_suites
 
     found = {}
@@ -297,7 +297,7 @@ def _reached(roots: frozenset[Function]) -> frozenset[Function]:
 
 @cache
 def _graph() -> dict[Function, set[Function]]:
-    """Which functions of the library name which others, from the source."""
+    """Return which functions of the library name which others, from the source."""
     trees = {p.stem: ast.parse(p.read_text(encoding="utf-8")) for p in KERNELS.glob("*.py")}
     graph: dict[Function, set[Function]] = {}
     for module, tree in trees.items():
@@ -326,7 +326,7 @@ def _name_of(node: ast.stmt) -> str | None:
 
 @contextmanager
 def copies_of(count: int) -> Iterator[SimpleQueue[Path]]:
-    """As many working copies as there are processes, each used by one at a time."""
+    """Yield as many working copies as there are processes, each used by one at a time."""
     queue: SimpleQueue[Path] = SimpleQueue()
     with ExitStack() as stack:
         for _ in range(count):

@@ -73,12 +73,12 @@ def largest(cases: Iterable[Case]) -> list[list[Case]]:
 
 
 def elements(case: Case) -> float:
-    """The product of a case's sizes."""
+    """Return the product of a case's sizes."""
     return math.prod(float(case.values[name]) for name in case.group.size_names)
 
 
 def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]]:
-    """Each kernel's forms at its largest size, kernel by kernel."""
+    """Yield each kernel's forms at its largest size, kernel by kernel."""
     show = progress(len(kernels), "kernel")
     for number, cases in enumerate(kernels):
         work = [job for job in jobs(cases, samples) if job.time == "kernel"]

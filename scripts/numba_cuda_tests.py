@@ -79,8 +79,8 @@ def test_modules() -> Iterator[str]:
 
 
 def run_module(module: str) -> Result:
-    """Each module in a process of its own, and then each test that failed in one: a fault on the
-    device is answered to all calls after it, so that the tests that follow fail with it."""
+    """Run each module in a process of its own, and then each test that failed in one: a fault on
+    the device is answered to all calls after it, so that the tests that follow fail with it."""
     results, ended = _run(module)
     for test, (kind, _) in list(results.items()):
         if kind in ("failed", "started"):
@@ -95,7 +95,8 @@ def run_module(module: str) -> Result:
 
 
 def _run(tests: str) -> tuple[dict[str, tuple[str, str]], str | None]:
-    """What became of each test, by its name without the module, and how the process ended badly."""
+    """Return what became of each test, by its name without the module, and how the process ended
+    badly."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder, "results.jsonl")
         script = str(Path(__file__).resolve())

@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def files(given: argparse.Namespace) -> dict[str, str]:
-    """All projects."""
+    """Return the files of all projects."""
     values = {
         "sizes": list(SIZES[: given.sizes]),
         "rounds": given.rounds,

@@ -156,7 +156,7 @@ def row(name: CaseName, seconds: float) -> Row:
 
 
 def measured(page: Page, path: Path, times: int) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     opened, charted = [], []
     for _ in range(times):
         page.goto("about:blank")

@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def measure(size: Size, keep: Path | None) -> None:
-    """One project: asv's site, the report, the report again, and the overview in a browser."""
+    """Measure one project: asv's site, the report, twice, and the overview in a browser."""
     with project(size, keep) as folder, set_aside(newest_files(folder)) as put_back:
         files = sum(1 for _ in folder.glob(f"{RESULTS}/*/*.gpubench.jsonl"))
         print(f"{size.title}: {files:,} result files of {size.cases:,} cases each", flush=True)
@@ -154,8 +154,8 @@ def measure(size: Size, keep: Path | None) -> None:
 
 
 def measure_shape(shape: Shape, keep: Path | None) -> None:
-    """One project without gpubench: reports by times, again with a file more, and in pairs; then
-    asv's site, for which files of its format 1 are brought to format 2 at last."""
+    """Measure one project without gpubench: reports by times, again with a file more, and in pairs;
+    then asv's site, for which files of its format 1 are brought to format 2 at last."""
     with project(shape, keep) as folder:
         results = sorted((folder / RESULTS).glob("*/*-*.json"))
         size = sum(file.stat().st_size for file in results) / 1e6
@@ -217,7 +217,7 @@ def show(title: str, used: Used, words: str = "") -> None:
 
 @contextmanager
 def project(size: Size | Shape, keep: Path | None) -> Iterator[Path]:
-    """An asv project with results of all commits, of the newest on one machine."""
+    """Yield an asv project with results of all commits, of the newest on one machine."""
     if keep is None:
         with scratch_project({}) as folder:
             write_project(size, folder)
@@ -237,7 +237,7 @@ def project(size: Size | Shape, keep: Path | None) -> Iterator[Path]:
 
 
 def newest_files(folder: Path) -> list[Path]:
-    """The result file of the newest commit, and its record."""
+    """Return the result file of the newest commit, and its record."""
     head = ["git", "-C", str(folder), "rev-parse", "main"]
     newest = subprocess.run(head, capture_output=True, text=True, check=True).stdout[:8]
     return list((folder / RESULTS).glob(f"*/{newest}-*"))
@@ -264,7 +264,7 @@ def set_aside(files: Sequence[Path]) -> Iterator[Callable[[], None]]:
 
 
 def write_project(size: Size | Shape, folder: Path) -> None:
-    """A repository, asv's configuration and the results."""
+    """Write a repository, asv's configuration and the results."""
     configuration = {
         "version": 1, "project": "figures", "repo": ".", "branches": ["main"],
         "results_dir": str(RESULTS), "html_dir": ".asv/html",
@@ -290,7 +290,7 @@ def write_project(size: Size | Shape, folder: Path) -> None:
 
 
 def write_repository(folder: Path, commits: int) -> list[str]:
-    """An empty commit a day; their hashes, oldest first."""
+    """Commit an empty commit a day, and return their hashes, oldest first."""
     stream = "".join(
         f"commit refs/heads/main\ncommitter figures <figures@localhost> {day * 86_400} +0000\n"
         f"data {len(f'Change {day}')}\nChange {day}\n\n"

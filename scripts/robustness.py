@@ -158,7 +158,7 @@ def _run_until(process: Any, moment: float = math.inf, others: Collection[int] =
 
 
 def _kill_runs(project: Any, rng: random.Random, counts: Counts, kills: int) -> None:
-    """Each run goes on with what the ones before it have left, until one comes to its end."""
+    """Kill runs: each goes on with what the ones before it have left, until one ends."""
     from stepping_project import RUN, start, started
 
     # As `gpubench init` has it, and asv where it can: one process that is forked for each case.
@@ -199,7 +199,7 @@ GPUBENCH = (sys.executable, "-m", "gpubench")
 
 
 def _has_traceback(said: str) -> bool:
-    """Whether a command ended in one, not a Python that was just beginning."""
+    """Return whether a command ended in one, not a Python that was just beginning."""
     return "Traceback" in said and any(of in said for of in (f"{ROOT}", "site-packages"))
 
 
@@ -236,8 +236,8 @@ LOOKING_OFTEN = "from gpubench.fleet import cluster; cluster.LOOKS = 0.3\n"
 
 
 def fleet_campaign(kills: int, seed: str) -> tuple[str, bool]:
-    """The coordinator of a fleet, or its one machine, which then joins again: half of them at any
-    moment of a run, half while it measures."""
+    """Kill the coordinator of a fleet, or its one machine, which then joins again: half of them at
+    any moment of a run, half while it measures."""
     import fleet_project
     from fleet_project import SUITES, fleet_at, statuses
     from stepping_project import started
@@ -363,7 +363,7 @@ def _killed(
 
 
 def _left_by(project: Any) -> list[str]:
-    """What is wrong with what a killed command has left."""
+    """Return what is wrong with what a killed command has left."""
     from stepping_project import lines
 
     faults, finished = list[str](), set[tuple[str, str]]()
@@ -397,7 +397,7 @@ def _left_by(project: Any) -> list[str]:
 
 
 def _report(project: Any, told: Any) -> None:
-    """In a process of its own: write the report; tell the exit code, what was said, and each
+    """Write the report in a process of its own; tell the exit code, what was said, and each
     benchmark and case with a time."""
     os.chdir(project.path)
     os.environ.clear()
@@ -420,7 +420,7 @@ def _report(project: Any, told: Any) -> None:
 
 
 def strings_campaign(tries: int, _: str) -> tuple[str, bool]:
-    """Each text in a report of its own, every page of which is opened and used."""
+    """Write each text into a report of its own, every page of which is opened and used."""
     from hostile_strings import STRINGS, faults_of, faults_of_text
     from playwright.sync_api import sync_playwright
 

@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def compiled(folder: Path) -> ctypes.CDLL:
-    """The C loops, with as many threads as Numba has."""
+    """Compile the C loops, with as many threads as Numba has."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise SystemExit("there is no C compiler: install gcc or clang, or name one in CC")
@@ -146,7 +146,7 @@ def copy_by_pieces(library: ctypes.CDLL, given: argparse.Namespace) -> None:
 
 
 def arrays(loop: Loop, n: int) -> list[Array]:
-    """The same numbers each time."""
+    """Return the same numbers each time."""
     generator = np.random.default_rng(1)
     lengths = [n * loop.longest, *[n] * (loop.arrays - 1)]
     return [generator.standard_normal(length, np.float32) for length in lengths]
@@ -163,7 +163,7 @@ def bound(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
 def turns(
     one: Callable[[], Any], other: Callable[[], Any], given: argparse.Namespace
 ) -> tuple[list[float], tuple[float, float]]:
-    """How many times faster ``one`` was in each turn, and the best seconds of both."""
+    """Return how many times faster ``one`` was in each turn, and the best seconds of both."""
     seconds = []
     for turn in range(given.turns):
         pair = [one, other] if turn % 2 else [other, one]

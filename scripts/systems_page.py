@@ -77,7 +77,7 @@ def _section(rows: list[Row]) -> Iterator[str]:
 
 
 def _of_which_kernels(rows: list[Row], starts: list[Row]) -> Iterator[str]:
-    """What the table of starts leaves out, and how much a kernel matters to a start."""
+    """Yield what the table of starts leaves out, and how much a kernel matters to a start."""
     each: dict[str, list[float]] = {}
     for row in starts:
         each.setdefault(_column(row), []).append(row.seconds or 0.0)

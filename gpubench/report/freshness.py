@@ -57,7 +57,7 @@ class SourcesDigest:
 
     def add_text(self, *texts: object) -> None:
         """Add values that have a ``repr``."""
-        self._value.update(f"{texts!r}\n".encode(errors="surrogateescape"))
+        self._value.update(f"{texts!r}\n".encode())
 
     def add_entry(self, path: str | Path, status: os.stat_result | None) -> None:
         """Add what the system says of a file."""

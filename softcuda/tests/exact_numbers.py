@@ -54,7 +54,7 @@ def corners(kind: str) -> list[Value]:
 
 
 def numbers(kind: str, *values: float) -> tuple[float, ...]:
-    """The numbers of a type that lie next to the given ones."""
+    """Return the numbers of a type that lie next to the given ones."""
     form = FORMS[kind]
     return tuple(struct.unpack(form, struct.pack(form, one))[0] for one in values)
 
@@ -68,7 +68,7 @@ _FLOAT_CORNERS = {
 
 
 def wrap(value: int, kind: str) -> int:
-    """The number of a type that has the lower bits of another."""
+    """Return the number of a type that has the lower bits of another."""
     bits = int(kind[1:])
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
@@ -92,7 +92,7 @@ DIGITS = {
 
 
 def rounded(exact: Fraction, kind: str, mode: str = "rn", zero: float = 0.0) -> float:
-    """The number of a type that a mode of rounding gives; ``zero`` for an exact 0."""
+    """Return the number of a type that a mode of rounding gives; ``zero`` for an exact 0."""
     if exact == 0:
         return zero
     digits, least, most = DIGITS[kind]
@@ -121,7 +121,7 @@ def to_integer(exact: Fraction, mode: str) -> int:
 
 
 def _exponent(magnitude: Fraction) -> int:
-    """The largest power of two that is not above it."""
+    """Return the largest power of two that is not above it."""
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     return exponent if Fraction(2) ** exponent <= magnitude else exponent - 1
 
@@ -133,7 +133,7 @@ def exactly(
     ieee: Callable[..., Any],
     *values: float,
 ) -> float:
-    """An operation rounded once. What has no exact result (NaN, infinity, 0) is left to NumPy."""
+    """Round an operation once. What has no exact result (NaN, infinity, 0) is left to NumPy."""
     with np.errstate(all="ignore"):
         natural = float(ieee(*(np.float64(one) for one in values)))
     if not all(map(math.isfinite, values)):
@@ -148,7 +148,7 @@ def exactly(
 
 
 def _cancels(operation: Callable[..., Fraction], values: Sequence[float]) -> bool:
-    """Whether the zero is the sum of x and -x: -0 where rounding goes down (IEEE 754, 6.3)."""
+    """Return whether a zero is the sum of x and -x: -0 if rounded down (IEEE 754, 6.3)."""
     terms = _TERMS.get(operation)
     if not terms:
         return False

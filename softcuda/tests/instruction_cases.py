@@ -134,7 +134,7 @@ def _integer_cases() -> list[Case]:
 
 
 def _bit_field(a: int, start: int, length: int, kind: str) -> int:
-    """As the ISA's pseudo-code has it (9.7.1.20 bfe)."""
+    """Extract a bit field as the ISA's pseudo-code has it (9.7.1.20 bfe)."""
     start, length, msb = start & 255, length & 255, int(kind[1:]) - 1
     sign = 0 if kind[0] == "u" or length == 0 else a >> min(start + length - 1, msb) & 1
     bits = [a >> start + i & 1 if i < length and start + i <= msb else sign for i in range(msb + 1)]
@@ -790,7 +790,7 @@ CASES = [
 
 
 def kernel(number: int, case: Case) -> str:
-    """An entry that stores what the instruction gives for its parameters."""
+    """Return an entry that stores what the instruction gives for its parameters."""
     lines = [".reg .b64 %out;", "ld.param.u64 %out, [out];"]
     parameters = [".param .u64 out"]
     for name, kind in zip("abc", case.sources, strict=False):
@@ -812,7 +812,7 @@ def kernel(number: int, case: Case) -> str:
 
 
 def _memory(kind: str) -> str:
-    """The type with which a value is loaded and stored."""
+    """Return the type with which a value is loaded and stored."""
     if kind in ("f16", "bf16"):
         return "b16"
     return {"f16x2": "b32", "bf16x2": "b32", "pred": "u32"}.get(kind, kind)

@@ -83,7 +83,7 @@ class Outcome:
 
 
 def why_not() -> str:
-    """Why kernels cannot be run here; empty where they can."""
+    """Return why kernels cannot be run here; empty where they can."""
     try:
         find_cuda_header()
     except UnavailableError as error:

@@ -100,7 +100,7 @@ SHARED = (
 
 
 def load(ptx: str = KERNELS) -> Any:
-    """A module of the current context."""
+    """Load a module into the current context."""
     from cuda.bindings import driver
 
     return result(driver.cuModuleLoadData(ptx.encode()))
@@ -121,7 +121,7 @@ def launch(
     shared: int = 0,
     stream: Any = 0,
 ) -> Any:
-    """The answer of ``cuLaunchKernel`` for arguments as ``(value, ctypes type)``."""
+    """Return the answer of ``cuLaunchKernel`` for arguments as ``(value, ctypes type)``."""
     from cuda.bindings import driver
 
     values = tuple(value for value, _ in arguments)
@@ -130,7 +130,8 @@ def launch(
 
 
 def device_word(value: int = 0, count: int = 1) -> int:
-    """The address of 32-bit words of device memory with that value; one more behind is unset."""
+    """Return the address of 32-bit words of device memory with that value; one more behind is
+    unset."""
     from cuda.bindings import driver
 
     address = result(driver.cuMemAlloc(4 * count + 4))
@@ -140,7 +141,7 @@ def device_word(value: int = 0, count: int = 1) -> int:
 
 
 def read_word(address: int) -> int:
-    """The 32-bit word at an address of the device, after a copy that waits."""
+    """Return the 32-bit word at an address of the device, after a copy that waits."""
     from cuda.bindings import driver
 
     word = ctypes.c_uint32()

@@ -18,7 +18,7 @@ import softcuda
 
 
 def on_softcuda(function: Callable[[], Any], **options: object) -> Any:
-    """What ``function`` answers (as JSON has it) where ``SOFTCUDA_<OPTION>`` are set.
+    """Return what ``function`` answers (as JSON has it) where ``SOFTCUDA_<OPTION>`` are set.
 
     ``visible`` is ``CUDA_VISIBLE_DEVICES``. Fails with what the process said where it fails.
     """
@@ -30,7 +30,7 @@ def on_softcuda(function: Callable[[], Any], **options: object) -> Any:
 def process_on_softcuda(
     function: Callable[[], Any], **options: object
 ) -> subprocess.CompletedProcess[str]:
-    """The same, for a process whose end or output is what the test is about."""
+    """Return the same, for a process whose end or output is what the test is about."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOFTCUDA_")}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
     if "SOFTCUDA_CACHE" in os.environ:
@@ -50,7 +50,7 @@ def process_on_softcuda(
 
 
 def result(answer: tuple[Any, ...]) -> Any:
-    """What a call of the driver gave; fails where it gave an error."""
+    """Return what a call of the driver gave; fails where it gave an error."""
     assert error(answer) == "SUCCESS", answer
     return answer[1] if len(answer) == 2 else answer[1:]
 
@@ -62,7 +62,7 @@ def error(answer: tuple[Any, ...]) -> str:
 
 
 def reports() -> list[str]:
-    """What the device has found since the last call, as ``kind: text``."""
+    """Return what the device has found since the last call, as ``kind: text``."""
     return [f"{report.kind}: {report.text}" for report in softcuda.start().reports()]
 
 

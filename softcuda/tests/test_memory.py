@@ -28,7 +28,7 @@ def pinned(size: int, value: int = 0) -> Bytes:
 
 
 def held_stream() -> tuple[Any, Bytes]:
-    """A stream that does nothing until the first byte of the array that comes with it is 1."""
+    """Return a stream that does nothing until the first byte of the array with it is 1."""
     from cuda.bindings import driver
 
     gate = pinned(4)

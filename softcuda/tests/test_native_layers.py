@@ -26,7 +26,7 @@ DRIVER = Sources(
 
 
 def circle_in(graph: Mapping[str, Set[str]]) -> list[str]:
-    """The files of a circle, the first one last too; none where there is no circle."""
+    """Return the files of a circle, the first one last too; none where there is no circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -52,7 +52,7 @@ def test_no_file_includes_a_header_of_a_layer_above() -> None:
 
 
 def rows_of_the_readme() -> list[set[str]]:
-    """The files of each layer, lowest first."""
+    """Return the files of each layer, lowest first."""
     text = (NATIVE.parent / "README.md").read_text(encoding="utf-8")
     table = text.partition("## The layers of the driver")[2].partition("\n## ")[0]
     rows = [{*re.findall(r"`(\w+\.[ch])`", line)} for line in table.splitlines()]

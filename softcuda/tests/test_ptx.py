@@ -21,7 +21,7 @@ from softcuda.translation.ptx import (
 
 
 def body_of(text: str) -> tuple[Statement, ...]:
-    """The statements of a function with this body, which begins on line 2."""
+    """Return the statements of a function with this body, which begins on line 2."""
     (function,) = parse(f".func f()\n{{ {text} }}").functions
     assert function.body
     return function.body.statements

@@ -42,7 +42,7 @@ RECURSES = "warning : Stack size for entry function 'one' cannot be statically d
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache that is empty, so that each test sees what is made."""
+    """Return a cache that is empty, so that each test sees what is made."""
     monkeypatch.setattr(resources, "cache_folder", lambda: tmp_path)
     return tmp_path
 
@@ -139,7 +139,7 @@ def test_a_kernel_for_a_debugger_is_assembled_from_ptx_with_its_options() -> Non
 
 @needs_linker
 def test_code_that_is_linked_again_is_the_ptx_that_runs() -> None:
-    """What says how PTX was linked is no part of it."""
+    """Keep what says how PTX was linked out of it."""
     image = KERNELS + "//softcuda-linked-from option -lto\n//softcuda-linked-from 3 AAAA\n"
     assert strip_origin(image) == KERNELS
     # The input is no LTO-IR: the linker refuses it, and the PTX is no substitute.
@@ -157,7 +157,7 @@ def test_a_kernel_that_was_not_loaded_is_named() -> None:
 
 
 def ask_without_numba() -> Any:
-    """What is told of a module for an older GPU by who cannot have it compiled again."""
+    """Return what is told of a module for an older GPU by who cannot have it compiled again."""
     import tempfile
 
     import softcuda

@@ -135,8 +135,8 @@ def test_a_disassembler_that_fails_is_named(
 
 
 def read_code_of_a_tile() -> Any:
-    """The code of a product of tiles, whose rows four loads of 4 bytes read side by side, and of a
-    copy."""
+    """Return the code of a product of tiles, whose rows four loads of 4 bytes read side by side,
+    and of a copy."""
     from numba import cuda, float32
 
     import softcuda

@@ -44,7 +44,7 @@ def python(*arguments: str | Path, **environment: str) -> subprocess.CompletedPr
 
 
 def started(**environment: str) -> str:
-    """What starting says: nothing, or why it cannot be."""
+    """Return what starting says: nothing, or why it cannot be."""
     program = (
         "import softcuda\n"
         "try: softcuda.start()\n"

@@ -94,7 +94,7 @@ def _a_thousand_streams_with_barriers() -> dict[str, Any]:
 
 
 def count_mappings() -> int:
-    """How many mappings of memory this process has; the system allows some 65,000."""
+    """Count the mappings of memory that this process has; the system allows some 65,000."""
     return len(Path("/proc/self/maps").read_text().splitlines())
 
 

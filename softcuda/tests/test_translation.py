@@ -28,7 +28,7 @@ def compiled(tmp_path: Path) -> Compile:
 
 
 def entry(body: str, parameters: str = ".param .u64 out", more: str = "", name: str = "k") -> str:
-    """A kernel, whose first parameter is in %out, with some registers declared."""
+    """Return a kernel, whose first parameter is in %out, with some registers declared."""
     return f"""
         .visible .entry {name}({parameters}) {more}
         {{
@@ -218,7 +218,7 @@ ACCESSES = entry("ld.global.u32 %r1, [%out]; st.global.u32 [%out+4], %r1;")
 
 
 def recent(translated: Translated, begin: int, size: int, offset: int = 0) -> list[Any]:
-    """What a thread asks for that lately touched the bytes from ``begin`` of its buffer."""
+    """Return what a thread asks for that lately touched the bytes from ``begin`` of its buffer."""
     thread = Thread(translated)
     out = thread.buffer(64)
     thread.state.recent_at, thread.state.recent_size = address(out) + begin, size
@@ -269,7 +269,7 @@ def test_shared_and_global_memory_are_remembered_apart(compiled: Compile) -> Non
     spans = {address(out): 8, window + 32: 40, window: 6}
 
     def access(at: int, *_: int) -> int:
-        """As the device does, remember all of the variable."""
+        """Remember all of the variable, as the device does."""
         for begin, size in spans.items():
             if begin <= at < begin + size:
                 thread.state.recent_at, thread.state.recent_size = begin, size
@@ -391,7 +391,7 @@ def test_the_space_of_a_generic_address(compiled: Compile) -> None:
 
 
 def test_a_load_that_another_thread_may_change_is_volatile() -> None:
-    """The C compiler may keep the value of any other."""
+    """Leave the value of any other to the C compiler, which may keep it."""
     for order in ("volatile", "relaxed.gpu", "acquire.sys"):
         text = translate(HEAD + entry(f"ld.{order}.global.u32 %r1, [%out];"))
         assert "*(volatile uint32_t *)sc_at" in text
