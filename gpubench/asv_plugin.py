@@ -26,18 +26,15 @@ from asv import runner
 from asv.console import log
 from asv.publishing import OutputPublisher
 
-from gpubench.backends import registry
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict, write_local_requirement
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
-from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name, verify_command
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
 from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
-from gpubench.suite.loading import load_suites
 from gpubench.temporary import remove_abandoned
 
 REPORT_FOLDER = "gpubench"
@@ -86,6 +83,8 @@ def export_settings() -> None:
 def refuse_faulty_suites() -> None:
     """End asv where no benchmark can be made of the suites, or none of them has the preset, before
     it makes an environment, which takes minutes."""
+    from gpubench.suite.loading import load_suites  # other commands of asv have no use for it
+
     here = Path("suites")  # asv has changed into the folder of its configuration
     try:
         suites = asked_folder(here)
@@ -203,6 +202,11 @@ def record_what_was_lost() -> None:
     """At the end of a run: put on record which cases ended without an outcome on a device that is
     no more. Ray ends a process that has lost its head, before that can say so."""
     last = {(line.benchmark, line.case): (path, line) for path, line in _lines_of_run("benchmark")}
+    if not last:
+        return
+    from gpubench.backends import registry  # brings NumPy, as the recorder does
+    from gpubench.measure.recorder import Recorder, now
+
     # With `-a repeat=` a case whose samples asv has may have no line of rounds.
     before = ("started",) if "repeat" in asv_settings().attributes else ("started", "ok")
     for path, line in last.values():
@@ -219,6 +223,8 @@ def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]
     settings = asv_settings()
     if settings.results_dir is None:
         return
+    from gpubench.measure.recorder import Recorder
+
     began = float(settings.run.partition("-")[2])
     for path in Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}"):
         if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
