@@ -143,11 +143,6 @@ def ran(before: Counters, after: Counters) -> list[int]:
     ]
 
 
-def core_of(thread: int) -> int:
-    """Return where one of this process runs, or ran last."""
-    return int(_stat(f"/proc/self/task/{thread}/stat")[36])  # processor
-
-
 def others(before: CoreUse, after: CoreUse) -> float | None:
     """Cores that others kept busy between two readings, ``1.8``; ``None`` where the system does not
     say, or where the readings are too close."""

@@ -1,12 +1,7 @@
 """Paired mode: samples of baseline and candidate in turn, and their ratios on record."""
 
-import math
-import os
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import cycle
-from threading import get_native_id
 from time import perf_counter
 
 import pytest
@@ -19,18 +14,13 @@ from gpubench.measure.disturbance import Counters, Crowding, Thread, counters
 from gpubench.measure.observers.pairs import (
     BRIEF_ROUNDS,
     PAUSE,
-    SOME,
     Pairs,
-    _crowded,
     _in_one_thread,
-    _on_other_cores,
-    _quickest,
     divided,
     in_turn,
     opponent_of,
 )
-from gpubench.measure.sampling import ROUNDS, TRIES
-from gpubench.parallel import processors
+from gpubench.measure.sampling import ROUNDS
 from gpubench.record import parse_line, to_line
 
 PAIRS = "gpubench.measure.observers.pairs"
@@ -242,14 +232,6 @@ def on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, sampling="repeat:
     return recording.last
 
 
-def test_on_a_crowded_machine_several_threads_are_paired_by_the_quickest_of_brief_samples(
-    tmp_path, monkeypatch
-):
-    record = on_a_crowded_machine(tmp_path, monkeypatch, (False, False))
-    assert record.pair_ratios == (2.0,) * ROUNDS
-    assert record.pair_rounds == (1,) * ROUNDS
-
-
 @pytest.mark.parametrize("in_one_thread", [(False, True), (True, False)])
 def test_on_a_crowded_machine_several_threads_are_not_paired_with_one(
     tmp_path, monkeypatch, in_one_thread
@@ -260,68 +242,6 @@ def test_on_a_crowded_machine_several_threads_are_not_paired_with_one(
     asked = on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, "repeat: 4, paired: true")
     assert asked.pair_ratios == ()
     assert asked.warnings[-1].startswith("not paired: others kept the cores busy")
-
-
-@pytest.fixture
-def sides(monkeypatch):
-    """Makes two that wait for a core in each sample that takes ten seconds and more."""
-    monkeypatch.setattr(f"{PAIRS}.PAUSE", 0.0)
-
-    def made(own, other):
-        both = Noted([], "own", own), Noted([], "other", other)
-
-        def counters():
-            waiting = sum(one for side in both for one in side.taken if one >= 10)
-            return Counters(0.0, {"1": Thread(0.0, waiting)})
-
-        monkeypatch.setattr(f"{PAIRS}.counters", counters)
-        return both
-
-    return made
-
-
-def test_a_half_is_the_quickest_sample_that_did_not_wait(sides):
-    """Of five, or of more where all of these did."""
-    quick, _ = sides([1.2, 1.1, 50.0, 1.3, 1.4], [1.0])
-    assert _quickest(quick) == 1.1
-    assert len(quick.taken) == SOME
-    waited, _ = sides([50.0] * (SOME + 1) + [1.2], [1.0])
-    assert _quickest(waited) == 1.2
-    assert len(waited.taken) == 2 * SOME + 1  # and one while threads are kept apart
-    waits, _ = sides([50.0], [1.0])
-    assert _quickest(waits) == math.inf
-
-
-def test_a_pair_of_which_a_half_waited_in_spite_of_that_is_left_out(sides):
-    # The third half of one side waits throughout.
-    waits = [1.0] * 2 * SOME + [50.0] * TRIES * (SOME + 1) + [1.0] * 20 * SOME
-    assert _crowded(*sides(waits, [2.0])) == Pairs((2.0,) * (ROUNDS - 1), (1,) * (ROUNDS - 1))
-
-
-@pytest.mark.parametrize(("own", "other"), [([50.0], [2.0]), ([1.0], [50.0])])
-def test_a_side_that_always_waits_is_not_called_slower(sides, own, other):
-    """All of its threads had come to share one core: 240 times as long as on two."""
-    assert _crowded(*sides(own, other)) == Pairs()
-
-
-@pytest.mark.skipif(processors() < 2 or sys.platform != "linux", reason="needs two cores on Linux")
-def test_threads_are_kept_off_this_one_s_core_for_a_while():
-    cores, own = os.sched_getaffinity(0), get_native_id()
-    with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(get_native_id).result()
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(get_native_id).result()
-        with _on_other_cores([own, other, ended]):
-            assert len(os.sched_getaffinity(other)) == 1
-            assert os.sched_getaffinity(own) == cores
-        assert os.sched_getaffinity(other) == cores
-
-
-def test_rounds_of_a_long_kernel_end_when_they_have_taken_long(monkeypatch):
-    monkeypatch.setattr(f"{PAIRS}.PAUSE", 0.0)
-    monkeypatch.setattr(f"{PAIRS}.LONGEST", 0.0)
-    own, other = Noted([], "own", [1.0]), Noted([], "other", [2.0])
-    assert _crowded(own, other) == Pairs((2.0,), (1,))
 
 
 @pytest.mark.parametrize(("waited", "others_are_busy", "is_crowded"), [

@@ -6,22 +6,19 @@ changes steadily cancels over two pairs. The first of a round alternates too.
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from threading import get_native_id
-from time import perf_counter, process_time, sleep
+from time import process_time, sleep
 from typing import TYPE_CHECKING
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
 from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.conditions import changes_process
-from gpubench.measure.disturbance import WAITED, Crowding, core_of, counters, ran, waited
+from gpubench.measure.disturbance import Crowding, counters, ran, waited
 from gpubench.measure.observers.protocol import Observer
 from gpubench.measure.retaking import watch_samples
 from gpubench.measure.sampling import (
@@ -74,17 +71,9 @@ PAUSE = 0.03
 """Seconds after which threads of the other side sleep that spun while they waited for work: those
 of OpenBLAS do so for 2**26 cycles (``THREAD_TIMEOUT``), which is 27 ms at 2.5 GHz."""
 
-SOME = 5
-"""Brief samples before all are said to have waited: with four neighbours on two cores one of the
-first five of a half did not, in nine halves of ten."""
-
 TICKS = 0.012
 """Seconds of work that tell of a thread on another core: Linux adds its time a tick at a time, of
 10 ms at most (``CONFIG_HZ``)."""
-
-LONGEST = 30.0
-"""Seconds for the rounds of such pairs: those of a kernel of some milliseconds fit in beside four
-neighbours, those of one of a tenth of a second would take minutes."""
 
 MIN_ROUNDS = 9
 """Rounds of all processes together that have an interval, as ``MIN_PAIRS_FOR_INTERVAL`` of
@@ -196,85 +185,19 @@ def _brief_pairs(run: CaseRun, other: Case, crowding: Crowding) -> Pairs:
     with _runs_of(mine, _part(mine.runs)):
         # As if the other took as long: it is not ready yet.
         fits = _fitting((mine, mine), plan, allowed) is not None
-        if mine.is_long or not (fits or crowding.is_crowded):
-            return Pairs()
-        one_thread = _in_one_thread(mine)
-        if not (one_thread or crowding.is_crowded):
+        if mine.is_long or not fits or not _in_one_thread(mine):
             return Pairs()
         with opened(other, run.inputs) as bound:
             of_theirs = Crowding()
             theirs = _sampler_of(bound, run)
             theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
-            both = crowding, of_theirs
-            pairs = Pairs()
-            if _in_one_thread(theirs, rested=crowding.is_crowded) != one_thread:
-                pass  # on a crowded machine the one on several threads waits for others
-            elif one_thread:
-                pairs = _watched(mine, theirs, plan, *rounds, both) if rounds else pairs
-            elif crowding.is_crowded:
-                pairs = _crowded(mine, theirs)
+            if rounds is None or not _in_one_thread(theirs, rested=crowding.is_crowded):
+                return Pairs()
+            pairs = _watched(mine, theirs, plan, *rounds, (crowding, of_theirs))
             if pairs.ratios:
                 run.verify_outputs(bound, theirs.timed_runs)
             return pairs
-
-
-def _crowded(mine: CaseSampler, theirs: CaseSampler) -> Pairs:
-    """Pairs on several threads while others are at work: samples wait for a core then, nearly all
-    of them, and say nothing. So a half is the quickest of some brief ones that did not."""
-    ratios: list[float] = []
-    end = perf_counter() + LONGEST
-    with without_collecting():
-        for number in begin_rounds((mine, theirs), ROUNDS):
-            if number and perf_counter() > end:
-                break
-            halves: dict[CaseSampler, float] = {}
-            for side in (mine, theirs) if number % 2 else (theirs, mine):
-                halves[side] = _quickest(side)
-            if all(0 < seconds < math.inf for seconds in halves.values()):
-                ratios.append(_ratio(halves[mine], halves[theirs]))
-    return Pairs(tuple(ratios), (1,) * len(ratios))
-
-
-def _quickest(side: CaseSampler) -> float:
-    """Seconds of the quickest of some brief samples, of those that did not wait for a core; endless
-    where all did. Then the threads may lie on one core, where Linux leaves them for seconds: they
-    are moved apart, and more samples are taken."""
-    quickest = math.inf
-    for _ in range(TRIES):
-        sleep(PAUSE)
-        began = counters()
-        for _ in range(SOME):
-            before = counters()
-            seconds = side.warmed_sample()
-            after = counters()
-            if (waited(before, after) or 0.0) <= WAITED * (after.at - before.at):
-                quickest = min(quickest, seconds)
-        if quickest < math.inf:
-            break
-        with _on_other_cores(ran(began, after)):
-            side.warmed_sample()
-    return quickest
-
-
-@contextmanager
-def _on_other_cores(threads: Iterable[int]) -> Iterator[None]:
-    """Keep other threads of this process, by number, off the core of this one, and off each other's
-    as far as there are cores. This one stays free, as those do that it starts."""
-    cores = os.sched_getaffinity(0)
-    free = sorted(cores - {core_of(own := get_native_id())}) or sorted(cores)
-    moved = dict(zip((one for one in threads if one != own), cycle(free)))
-    before = {}
-    for thread, core in moved.items():
-        with suppress(OSError):  # it has just ended
-            before[thread] = os.sched_getaffinity(thread)
-            os.sched_setaffinity(thread, {core})
-    try:
-        yield
-    finally:
-        for thread, cores in before.items():
-            with suppress(OSError):
-                os.sched_setaffinity(thread, cores)
 
 
 def _ratio(own: float, other: float) -> float:
