@@ -23,6 +23,8 @@ RECORDED := $(if $(RECORD),--record)
 # gpubench-suite was called gpubench: pip would leave that beside it, and both write the same files.
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
+# Tests and benchmarks start many processes: none of them should compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help bench quick test test-thorough test-systems lint types docs wheel release test-lowest site pictures tutorial gpu-check gpu-here figures faults fuzz robustness clean
 
@@ -61,7 +63,7 @@ test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTor
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu $(LEFT_OUT)"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time $(LEFT_OUT)"
-	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin -m "systems $(LEFT_OUT)"
+	$(MODIN)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin -m "systems $(LEFT_OUT)"
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .

@@ -57,7 +57,7 @@ _ALONE = (
 """Files of such a folder that share none of it."""
 
 _WITH_RAY = re.compile(
-    r"test_clusters\.py|test_(conformance|what_is_left_behind)\.py::.*((?<!ar)ray|_of_the_head)"
+    r"test_(clusters|modin)\.py|test_(conformance|what_is_left_behind)\.py::.*((?<!ar)ray|_of_the_head)"
 )
 """Tests that start Ray: one on the machine at a time, as programs find one that runs already."""
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,12 @@ from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, parse_line, to_lin
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
 CUDA_SAMPLE = Path(__file__).parent / "cuda_sample"
+
+BORROW = (
+    f"in-dir={{env_dir}} python {Path(__file__).with_name('borrow.py')} "
+    f"{sysconfig.get_path('purelib')}"
+)
+"""An ``install_command`` of asv, in place of installing gpubench and what it needs."""
 
 ADDITION = """\
     for i in range(n):
@@ -217,12 +224,12 @@ def build_distributions(folder: Path) -> dict[str, Path]:
     return {"wheel": wheel, "sdist": sdist}
 
 
-def make_project(path: Path, wheel: Path, environment: dict[str, str]) -> Project:
+def make_project(path: Path, environment: dict[str, str]) -> Project:
     """The sample as a repository of five commits: a start without kernels, then ``HISTORY``."""
     shutil.copytree(SAMPLE, path, ignore=shutil.ignore_patterns("__pycache__", "kernels.py"))
     shutil.copytree(CHECKOUT / "benchmarks", path / "benchmarks", ignore=_CACHES)
     configuration = Template((SAMPLE / "asv.conf.json").read_text()).substitute(
-        environments=path.parent / "environments", wheel=wheel
+        environments=path.parent / "environments", borrow=BORROW
     )
     (path / "asv.conf.json").write_text(configuration)
     (path / ".gitignore").write_text("/.asv/\n/reports/\n__pycache__/\n")

@@ -1,4 +1,4 @@
-"""One wheel, one repository and one environment of asv for the whole session."""
+"""One repository and one environment of asv for the whole session."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def wheel(distributions: dict[str, Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory, home: Path, wheel: Path) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
     """The repository, with the machine known to asv and its environment made; not measured."""
     folder = tmp_path_factory.mktemp("sample")
-    made = make_project(folder / "toolkit", wheel, isolated_environment(home))
+    made = make_project(folder / "toolkit", isolated_environment(home))
     made.asv("machine", "--yes")
     made.asv("check")
     return made

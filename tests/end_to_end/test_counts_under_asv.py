@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-import sysconfig
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from asv.config import Config
 from asv.plugins.regressions import _GraphDataFilter
-from asv_project import CHECKOUT, Project, isolated_environment, make_cuda_project
+from asv_project import BORROW, CHECKOUT, Project, isolated_environment, make_cuda_project
 
 from gpubench.record import CountsRecord, parse_line
 from gpubench.scaffold.project import find_project, write_project
@@ -160,16 +159,12 @@ INSTALL = """\
 import shutil
 import sys
 import sysconfig
-import sysconfig
 from pathlib import Path
 
 packages = Path(sysconfig.get_path("purelib"))
-(packages / "borrowed.pth").write_text("import site; site.addsitedir(PLACE)\\n")
-if not (packages / "nvidia").exists():  # NVIDIA's libraries are looked for beside other packages
-    (packages / "nvidia").symlink_to(Path(PLACE, "nvidia"))
 shutil.copytree(Path(sys.argv[1], "scaling"), packages / "scaling", dirs_exist_ok=True)
 """
-"""Installs a commit's code into an environment of asv, beside the packages that run the tests."""
+"""Installs a commit's code into an environment of asv."""
 
 
 @pytest.mark.thorough
@@ -177,10 +172,9 @@ def test_continuous_fails_of_a_count_that_grew(home: Path, tmp_path: Path) -> No
     project = make_cuda_project(tmp_path / "scaling", isolated_environment(home))
     project.environment["GPUBENCH_SOFTCUDA"] = "1"
     del project.environment["ASV_PYTHONPATH"]  # each commit has its own code
-    place = sysconfig.get_path("purelib")
-    (tmp_path / "install.py").write_text(INSTALL.replace("PLACE", f"'{place}'"))
-    install = f"in-dir={{env_dir}} python {tmp_path / 'install.py'} {{build_dir}}"
-    commands = {"build_command": [], "uninstall_command": [], "install_command": [install]}
+    (tmp_path / "install.py").write_text(INSTALL)
+    install = [BORROW, f"in-dir={{env_dir}} python {tmp_path / 'install.py'} {{build_dir}}"]
+    commands = {"build_command": [], "uninstall_command": [], "install_command": install}
     config = json.loads((project.path / "asv.conf.json").read_text())
     (project.path / "asv.conf.json").write_text(json.dumps({**config, **commands}))
     project.edit("suites/pair.yaml", "timeout: 30", "timeout: 1200")  # on a busy machine

@@ -1,11 +1,11 @@
-"""Histories share one wheel and one environment of asv."""
+"""Histories share one environment of asv."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from asv_project import build_distributions, isolated_environment
+from asv_project import isolated_environment
 from history_project import History, start
 
 
@@ -15,18 +15,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shared")
 
 
-@pytest.fixture(scope="session")
-def wheel(shared: Path) -> Path:
-    """gpubench as it stands."""
-    return build_distributions(shared)["wheel"]
-
-
 @pytest.fixture
-def history(tmp_path: Path, shared: Path, wheel: Path) -> History:
+def history(tmp_path: Path, shared: Path) -> History:
     """An empty repository, on a machine that asv knows."""
     home = shared / "home"
     home.mkdir(exist_ok=True)
-    made = start(tmp_path / "mini", isolated_environment(home), shared / "environments", wheel)
+    made = start(tmp_path / "mini", isolated_environment(home), shared / "environments")
     if not (home / ".asv-machine.json").exists():
         made.asv("machine", "--yes")
     return made

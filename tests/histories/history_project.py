@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from asv_project import CHECKOUT, Project
+from asv_project import BORROW, CHECKOUT, Project
 
 from gpubench.record import CaseRecord, RunRecord, parse_line
 
@@ -73,8 +73,6 @@ COMPILE = (
     "return-code=any in-dir={env_dir} python -m gpubench.measure.compiling_ahead {conf_dir}/suites"
 )
 
-MATRIX = "numba", "numpy", "msgspec", "pydantic", "pyyaml", "threadpoolctl", "nvidia-ml-py"
-
 
 @dataclass(frozen=True)
 class History(Project):
@@ -82,8 +80,6 @@ class History(Project):
 
     environments: Path
     """Of asv: one environment for all repositories of a session."""
-    wheel: Path
-    """Of gpubench."""
 
     def put(self, name: str, text: str) -> None:
         path = self.path / name
@@ -111,8 +107,7 @@ class History(Project):
         build: Sequence[str] = (BUILD,),
         **settings: object,
     ) -> None:
-        """asv.conf.json, which installs gpubench before the project."""
-        of_gpubench = f"in-dir={{env_dir}} python -m pip install --no-deps {self.wheel}"
+        """asv.conf.json, which lends gpubench to the environment before it installs the project."""
         content = {
             "version": 1,
             "project": "mini",
@@ -126,9 +121,8 @@ class History(Project):
             "environment_type": "virtualenv",
             "build_cache_size": 8,
             "build_command": [*build],
-            "install_command": [of_gpubench, *install],
+            "install_command": [BORROW, *install],
             "launch_method": "forkserver",
-            "matrix": {"req": {name: [] for name in MATRIX}},
         }
         (self.path / "asv.conf.json").write_text(json.dumps(content | settings, indent=1))
 
@@ -177,14 +171,14 @@ class History(Project):
         }
 
 
-def start(path: Path, environment: dict[str, str], environments: Path, wheel: Path) -> History:
+def start(path: Path, environment: dict[str, str], environments: Path) -> History:
     """Make an empty repository with a configuration of asv."""
     shutil.copytree(
         CHECKOUT / "benchmarks",
         path / "benchmarks",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
-    history = History(path, environment, environments, wheel)
+    history = History(path, environment, environments)
     history.put(".gitignore", "/.asv/\n/reports/\n__pycache__/\n*.egg-info/\n/build/\n*.so\n")
     history.git("init", "--quiet", "--initial-branch=main")
     history.configure()

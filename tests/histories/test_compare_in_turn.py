@@ -46,15 +46,11 @@ kernels:
     sampling: {rounds: 1, repeat: 3, warmup_time: 0.01, sample_time: 0.005}
 """
 
-SMALL_MATRIX = "numpy", "msgspec", "pydantic", "pyyaml", "threadpoolctl"
-"""What NumPy's backend needs: two environments without Numba are made in seconds."""
-
 
 @pytest.fixture
 def two(history: History) -> History:
     """``before`` and ``after``: the kernel does its work four times, and ``fresh`` goes wrong."""
     history.package()
-    history.configure(matrix={"req": {name: [] for name in SMALL_MATRIX}})
     history.put("suites/s.yaml", SUITE)
     for tag, repeats, fresh in (
         ("before", 1, "np.sqrt(x, out=y)"),
@@ -97,7 +93,7 @@ def test_two_commits_in_turn(two):
 
 def test_a_commit_that_cannot_be_installed_ends_it_with_what_failed(two):
     failing = "python -c \"import sys; sys.exit('the compiler is missing')\""
-    two.configure(matrix={"req": {name: [] for name in SMALL_MATRIX}}, build=(failing,))
+    two.configure(build=(failing,))
     two.save("broken")
 
     printed = two.run(
