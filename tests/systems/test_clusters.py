@@ -272,8 +272,8 @@ def test_a_folder_for_sockets_has_a_short_name_wherever_others_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for for_sockets, parent in ((False, tmp_path), (True, Path("/tmp"))):
-        with temporary.temporary_folder("tried", for_sockets=for_sockets) as folder:
+    for most, parent in ((sys.maxsize, tmp_path), (17, Path("/tmp"))):
+        with temporary.temporary_folder("tried", max_characters=most) as folder:
             assert folder.parent == parent
 
 
