@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -44,8 +45,7 @@ from gpubench.measure.sampling import (
 )
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import case_named, cases_of, compiled_apart
-from gpubench.plan.group import Group
+from gpubench.plan.expansion import Expansion, compiled_apart
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.processes import end_with_parent
@@ -80,16 +80,21 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     source = folder if asked is None else folder / f"{asked.suite}.yaml"
     loaded = load_suites([source], preset)
     provenance = find_provenance(loaded) if started_by_asv() else NOBODY_LOOKED
-    groups: Sequence[Group] = build_plan(loaded, count).groups()
+    plan = build_plan(loaded, count)
+    groups = plan.groups()
     if asked is not None:
-        groups = [group for group in groups if group.class_name == asked.class_name]
-    classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
+        groups = tuple(group for group in groups if group.class_name == asked.class_name)
+    expansions = {group.class_name: plan.expansion(group) for group in groups}
+    classes = {
+        name: benchmark_class(expansion, count, provenance)
+        for name, expansion in expansions.items()
+    }
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
-        verify_ahead(groups, provenance)
+        verify_ahead(chain.from_iterable(each.cases for each in expansions.values()), provenance)
         for name in sorted({name for group in groups for name in group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()
@@ -112,12 +117,15 @@ def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
     return None
 
 
-def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBODY_LOOKED) -> type:
-    """Return the class that asv discovers for one implementation.
+def benchmark_class(
+    expansion: Expansion, gpu_count: int, provenance: Provenance = NOBODY_LOOKED
+) -> type:
+    """Return the class that asv discovers for one implementation, a group with its cases.
 
     Cases that get no time anyway are done in one process: there are thousands of them.
     """
-    cases, source = list(cases_of(group)), group.source_text()
+    group, cases = expansion.group, expansion.cases
+    source = group.source_text()
     sampling = group.kernel.sampling
     asked = {name: getattr(sampling, name) for name in Sampling.model_fields.keys() - NOT_OF_ASV}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -131,27 +139,28 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
         "number": 1,
         **given,
         **{
-            f"time_{label}": _time_method(group, label, cases, source, provenance)
+            f"time_{label}": _time_method(expansion, label, source, provenance)
             for label in group.times
         },
     }
     counted = [case for case in cases if is_cuda(case.device)]
     if counted and group.times and requested() and counts_wanted():
-        tracked = TrackedBenchmark(group, provenance)
+        tracked = TrackedBenchmark(expansion, provenance)
         attributes |= {
-            f"track_{name}": _track_method(group, name, cost, counted, source, tracked)
+            f"track_{name}": _track_method(expansion, name, cost, counted, source, tracked)
             for name, cost in TRACKED_COSTS.items()
         }
     return type(group.class_name, (), attributes)
 
 
 def _time_method(
-    group: Group, label: str, cases: Sequence[Case], source: str, provenance: Provenance
+    expansion: Expansion, label: str, source: str, provenance: Provenance
 ) -> Callable[..., None]:
     """Return a ``time_*`` method with the hooks and attributes that asv looks for on it. asv's
     pages show ``source`` as its code."""
+    group = expansion.group
     version = benchmark_version(group.kernel, group.implementation_name, label)
-    timed = TimedBenchmark(group, label, version, provenance)
+    timed = TimedBenchmark(expansion, label, version, provenance)
 
     def setup(identity: str) -> None:
         timed.setup(identity)
@@ -173,13 +182,13 @@ def _time_method(
         "warmup_time": 0.0,  # setup has done it
     }
     if label in FRESH_TIMES:
-        compiled = [case.identity for case in compiled_apart(cases)]
+        compiled = [case.identity for case in compiled_apart(expansion.cases)]
         attributes |= {"rounds": 1, "repeat": COMPILATIONS, "params": (compiled,)}
     return method
 
 
 def _track_method(
-    group: Group,
+    expansion: Expansion,
     name: str,
     cost: Cost,
     cases: Sequence[Case],
@@ -197,6 +206,7 @@ def _track_method(
     vars(setup)["pretty_source"] = ""
     method.__name__ = f"track_{name}"
     counted = f"{method.__name__} by model {counts_model()}"
+    group = expansion.group
     vars(method).update(
         setup=setup,
         unit=cost.unit,
@@ -210,8 +220,8 @@ def _track_method(
 class TrackedBenchmark:
     """What the ``track_*`` benchmarks of one implementation read in one process."""
 
-    def __init__(self, group: Group, provenance: Provenance) -> None:
-        self._group, self._provenance = group, provenance
+    def __init__(self, expansion: Expansion, provenance: Provenance) -> None:
+        self._expansion, self._provenance = expansion, provenance
         self.value = 0.0
         """The cost that was set up last."""
 
@@ -222,7 +232,7 @@ class TrackedBenchmark:
         """
         if started_by_asv():
             end_with_parent()
-        case, recorder = case_named(self._group, identity), Recorder(asv_settings().record)
+        case, recorder = self._expansion.find(identity), Recorder(asv_settings().record)
         counts = self._counts(case, recorder)
         if isinstance(counts, CaseRecord):
             ended = "its process ended before" if counts.status == "started" else counts.status
@@ -236,7 +246,7 @@ class TrackedBenchmark:
 
     def _counts(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
         """Return what is counted of a case, or its outcome where that is nothing."""
-        name, label = case.benchmark("kernel").asv_name, case.benchmark(self._group.times[0])
+        name, label = case.benchmark("kernel").asv_name, case.benchmark(case.group.times[0])
         return (
             recorder.counts_of_run(name, case.identity)
             # One that was begun, no more, ended its process or was ended: it would do so again.
@@ -245,7 +255,7 @@ class TrackedBenchmark:
         )
 
     def _count(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
-        settings, group = asv_settings(), self._group
+        settings, group = asv_settings(), case.group
         label = group.times[0]
         run = CaseRun(
             case,
@@ -281,12 +291,12 @@ class TimedBenchmark:
 
     def __init__(
         self,
-        group: Group,
+        expansion: Expansion,
         label: str,
         version: str | None = None,
         provenance: Provenance = NOBODY_LOOKED,
     ) -> None:
-        self._group = group
+        self._expansion = expansion
         self._provenance = provenance
         self._label = label
         self._version = version
@@ -341,7 +351,7 @@ class TimedBenchmark:
         if self._run is not None:
             self._run.close()
         self._identity, self._run, self._recorded_samples = identity, None, None
-        case, settings = case_named(self._group, identity), asv_settings()
+        case, settings = self._expansion.find(identity), asv_settings()
         recorder, name = Recorder(settings.record), case.benchmark(self._label).asv_name
         before = finished_before(recorder, settings, name, identity, self._version)
         if before is not None:
@@ -362,7 +372,7 @@ class TimedBenchmark:
             asv_run=settings.run,
             version=self._version,
             provenance=self._provenance,
-            count=self._label == self._group.times[0] and requested() and counts_wanted(),
+            count=self._label == case.group.times[0] and requested() and counts_wanted(),
             earlier=recorder.outcome_of_run(name, identity),
         )
         try:
@@ -396,7 +406,7 @@ class TimedBenchmark:
     def _end_as_recorded(self, case: Case, recorder: Recorder) -> None:
         """On the device in software one run tells of all labelled times of a case: where the
         present run has an outcome of one of them, end with that."""
-        for label in dict.fromkeys((self._label, *self._group.times)):
+        for label in dict.fromkeys((self._label, *case.group.times)):
             outcome = recorder.outcome_of_run(case.benchmark(label).asv_name, case.identity)
             if outcome is None or outcome.status == "ok":
                 continue

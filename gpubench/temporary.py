@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,25 +16,23 @@ except ImportError:  # Windows: folders of processes that were killed stay there
     fcntl = None  # type: ignore[assignment]
 
 SHUTDOWN_SECONDS = 5.0
-"""Seconds that processes which are about to end may take for it: Ray's take about one."""
+"""Seconds that processes which are about to end may take for it: those of a cluster take about
+one."""
 
 AGAIN_SECONDS = 0.01
 """Seconds between two tries to remove a folder into which processes still write."""
 
-FOR_SOCKETS = 17
-"""Most characters of the name of a temporary folder in which Ray's sockets fit: the path of one has
-103 at most (107 on Linux), and Ray adds up to 86."""
-
 SHORT_FOLDER = Path("/tmp")
-"""Where folders for sockets are made where the name of the other one is longer."""
+"""Where folders are made for paths that may not be long, as those of sockets."""
 
 
 @contextmanager
-def temporary_folder(system: str, *, for_sockets: bool = False) -> Iterator[Path]:
-    """Make a folder for a system's files, for as long as the context. A process that is killed
-    cannot remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
+def temporary_folder(system: str, *, max_characters: int = sys.maxsize) -> Iterator[Path]:
+    """Make a folder for a system's files, for as long as the context: in ``SHORT_FOLDER`` where the
+    system's own one for temporary files has a name of more than ``max_characters``. A process that
+    is killed cannot remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
     place = Path(tempfile.gettempdir())
-    if for_sockets and len(str(place)) > FOR_SOCKETS:
+    if len(str(place)) > max_characters:
         place = SHORT_FOLDER
     remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=f"gpubench-{system}-", dir=place))

@@ -68,11 +68,13 @@ class NumbaBackend(HostBackend):
     runs_in_caller = True
     capabilities = ("in_place", "compiles")
     requires = ("numba",)
+    decorators = ("njit", "jit")
     takes_launch = False
     takes_tables = True
     software = ("numba", "llvmlite")
     concerns = ("numba", "llvmlite", "NUMBA_NUM_THREADS")
     caches = ("NUMBA_CACHE_DIR",)
+    code_settings = r"NUMBA_.*(?<!_DIR)(?<!_NUM_THREADS)"
     compiles_ahead = True
 
     def unavailable(self, device: str) -> str | None:
@@ -83,6 +85,9 @@ class NumbaBackend(HostBackend):
     def too_many_threads(self, threads: int) -> str | None:
         too_many_here = super().too_many_threads(threads)
         return too_many_here or (_not_allowed(threads) if threads > _pool_threads() else None)
+
+    def machine_facts(self) -> Mapping[str, Value | None]:
+        return {"NUMBA_NUM_THREADS": os.environ.get("NUMBA_NUM_THREADS")}
 
     def preload(self) -> None:
         """Numba, and what it makes before the first function that it compiles, and imports before

@@ -246,6 +246,7 @@ class NumbaCudaBackend(CudaBackend):
     name = "numba_cuda"
     title = "Numba on CUDA"
     requires = (require_extra("cuda"),)
+    decorators = ("cuda.jit",)
     needs_launch = True
     session = NumbaCudaSession
     software = ("numba", "llvmlite", "numba-cuda", *_COMPILERS)

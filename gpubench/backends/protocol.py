@@ -422,6 +422,9 @@ class Backend(ABC):
     """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
     needs_launch: ClassVar[bool] = False
     """Whether its decorators make functions that are launched, and whose threads have an index."""
+    decorators: ClassVar[tuple[str, ...]] = ()
+    """Decorators of its functions, as ``njit`` and ``cuda.jit``: `gpubench check` proposes it by
+    them."""
     runs_in_caller: ClassVar[bool] = False
     """Whether a call's work is done by the thread that makes it, so that its instructions can be
     counted."""
@@ -435,6 +438,9 @@ class Backend(ABC):
     caches_by_content: ClassVar[tuple[str, ...]] = ()
     """Environment variables that name folders where code is found by all that it is made from, and
     which others may share: empty ones for ``compile``, else as the user has them."""
+    code_settings: ClassVar[str] = ""
+    """Environment variables that change the code it makes, a regular expression of whole names:
+    with other values of them, code that is kept is not used."""
     preloads: ClassVar[str] = ""
     """What ``preload`` imports: a module that takes long, and starts no thread meanwhile."""
     compiles_ahead: ClassVar[bool] = False

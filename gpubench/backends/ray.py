@@ -49,6 +49,9 @@ OBJECT_STORE = 2**30
 float64 (128 MiB each) and as many of the round before fit. Ray's own choice, 30 % of the machine's
 memory, would be another one on every machine."""
 
+MAX_FOLDER_CHARACTERS = 17
+"""Of the name of the folder in which Ray's is made: the path of a socket has 103 characters at most
+(107 on Linux), and Ray adds up to 86."""
 
 LOST_HEAD_SECONDS = 2 * MAX_ANSWER_SECONDS
 """Seconds for which a head may stay silent until Ray ends this process; Ray itself has a minute."""
@@ -86,7 +89,9 @@ class Cluster:
         start, counts = time.perf_counter(), counts_of(device)
         with ExitStack() as ending:
             if counts:
-                self._folder = ending.enter_context(temporary_folder("ray", for_sockets=True))
+                self._folder = ending.enter_context(
+                    temporary_folder("ray", max_characters=MAX_FOLDER_CHARACTERS)
+                )
             ending.callback(self._shut_down)
             if counts:
                 self._start(counts[0], memory or OBJECT_STORE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -82,6 +82,17 @@ def usable() -> Iterator[Backend]:
     for name in names():
         with suppress(BackendError):
             yield get(name)
+
+
+@cache
+def by_decorator() -> Mapping[str, str]:
+    """Return the names of backends by the decorators of their functions; of several with the same
+    one the first counts."""
+    named: dict[str, str] = {}
+    for backend in usable():
+        for decorator in backend.decorators:
+            named.setdefault(decorator, backend.name)
+    return named
 
 
 def describe_devices() -> list[Description]:

@@ -94,18 +94,13 @@ def chosen_cases(
 
     They are for running: from here on modules of the working folder can be imported, as in Python.
     """
-    from gpubench.plan.asked import declare
-    from gpubench.plan.expansion import cases_of
+    from gpubench.plan.asked import with_values
     from gpubench.plan.rules import selected
 
     made = planned(names, preset, gpu_count)
     print_faults(made.faults(), "warning: ")
     sys.path.insert(0, str(Path.cwd()))
-    chosen = [*made.groups()]
-    cases = [case for group in chosen for case in cases_of(group)]
-    if (more := declare(chosen, cases, axes)) != chosen:
-        cases = [case for group in more for case in cases_of(group)]
-    return selected(cases, where, axes)
+    return selected(with_values(made, axes).cases(), where, axes)
 
 
 def with_faults_of_code(error: SuiteError, names: Sequence[str]) -> SuiteError:

@@ -259,7 +259,7 @@ def shares_of(
             commit: versions_of(results_dir / keeper, commit, machine.environments)
             for commit in (commits if skip_existing else ())
         }
-        offers = map(offer_of, plans(len(machine.gpus)).groups())
+        offers = map(offer_of, plans(len(machine.gpus)).expansions())
         can = [offer for offer in offers if machine.gpus or not offer.needs_cuda]
         shares += divide(keeper, can, commits, there, durations)
     return shares

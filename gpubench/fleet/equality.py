@@ -10,7 +10,6 @@ import numpy as np
 
 from gpubench.fleet.shares import Machine
 from gpubench.names import format_value
-from gpubench.plan.expansion import cases_of
 from gpubench.plan.plan import Plan
 from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, Ratio, quotient
 
@@ -30,9 +29,9 @@ def proof_commands(plan: Plan) -> list[tuple[str, ...]]:
     ]
     commands = []
     for group in baselines[:: max(1, math.ceil(len(baselines) / KERNELS))]:
-        cases = list(cases_of(group))
+        cases = plan.expansion(group).cases
         values = cases[len(cases) // 2].values if cases else {}
-        sizes = [f"{n}={format_value(values[n])}" for n in group.size_names if n in values]
+        sizes = [f"{n}={format_value(values[n])}" for n in group.axes.size_names if n in values]
         options = [word for size in sizes for word in ("-a", size)]
         commands.append((f"{group.loaded.path}::{group.kernel_name}", *options))
     return commands

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from gpubench.backends.devices import is_cuda
 from gpubench.names import Value
-from gpubench.plan.expansion import cases_of
-from gpubench.plan.group import Group
+from gpubench.plan.expansion import Expansion
 from gpubench.plan.version import benchmark_version
 
 SECONDS_OF_A_CASE = 1.0
@@ -93,9 +92,10 @@ def class_of(benchmark: str) -> str:
     return benchmark.removeprefix("suites.").partition(".")[0]
 
 
-def offer_of(group: Group) -> Offer:
+def offer_of(expansion: Expansion) -> Offer:
     """Return what a group of the plan offers."""
-    kernel, name, cases = group.kernel, group.implementation_name, list(cases_of(group))
+    group, cases = expansion.group, expansion.cases
+    kernel, name = group.kernel, group.implementation_name
     return Offer(
         group.loaded.suite.suite,
         group.class_name,

@@ -16,6 +16,7 @@ import atexit
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -171,7 +172,7 @@ def digest_of_sources() -> str | None:
 def _sources() -> tuple[list[Path], str]:
     """Return the folders whose files compiled code is made from, and all else that it is made
     from: Python, settings, installed distributions."""
-    settings = sorted(item for item in os.environ.items() if _decides_code(item[0]))
+    settings = sorted(item for item in os.environ.items() if _changes_code(item[0]))
     folders, installed = set[Path](), list[str]()
     for distribution in distributions():
         name, folder, content = _identify(distribution)
@@ -232,9 +233,10 @@ def _digest(folders: Iterable[Path], installed: str) -> str | None:
     return value.hexdigest()
 
 
-def _decides_code(variable: str) -> bool:
-    """Return whether a setting changes the code that Numba makes."""
-    return variable.startswith("NUMBA_") and not variable.endswith(("_DIR", "_NUM_THREADS"))
+def _changes_code(variable: str) -> bool:
+    """Return whether an environment variable changes the code that a backend makes."""
+    patterns = (backend.code_settings for backend in registry.usable())
+    return any(re.fullmatch(pattern, variable) for pattern in patterns if pattern)
 
 
 def _identify(distribution: Distribution) -> tuple[str, Path | None, str]:

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from itertools import chain
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,8 @@ from gpubench.errors import KernelError
 from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.names import format_value
-from gpubench.plan.asked import declare
+from gpubench.plan.asked import with_values
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import case_named, cases_of
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 from gpubench.temporary import temporary_folder
@@ -110,12 +109,12 @@ def main() -> None:
     answer: dict[str, Any]
     try:
         label, path, preset, gpu_count, benchmark, identity, values = json.load(sys.stdin)
-        group = build_plan([load_suite(path, preset)], gpu_count).group(benchmark)
-        of_kernel = [one for one in group.of_kernel.values() if one.has_cases]
+        plan = build_plan([load_suite(path, preset)], gpu_count)
+        of_kernel = tuple(plan.group(benchmark).of_kernel.values())
         # A value may be in no suite, if a person asked for it.
-        asked = declare(of_kernel, chain.from_iterable(map(cases_of, of_kernel)), values)
-        named = next(one for one in asked if one.class_name == benchmark)
-        answer = {"seconds": MEASURED_SECONDS[label](case_named(named, identity))}
+        asked = with_values(replace(plan, kernels=(of_kernel,)), values)
+        case = asked.expansion(asked.group(benchmark)).find(identity)
+        answer = {"seconds": MEASURED_SECONDS[label](case)}
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

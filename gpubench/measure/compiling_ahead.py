@@ -72,7 +72,7 @@ def _drawing(case: Case) -> Iterator[Hashable]:
     """Yield what decides in which layout functions of the suite give its arrays, sizes left out."""
     if functions := case.kernel.drawing_functions():
         yield from sorted(functions.items())
-        yield from sorted(v for v in case.values.items() if v[0] not in case.group.size_names)
+        yield from sorted(v for v in case.values.items() if v[0] not in case.group.axes.size_names)
 
 
 def call_once(cases: Sequence[Case]) -> None:

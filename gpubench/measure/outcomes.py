@@ -63,7 +63,7 @@ def case_record(case: Case, time: str, status: RecordedStatus) -> CaseRecord:
         backend=case.backend,
         device=case.device,
         values=case.values,
-        sizes=case.group.size_names,
+        sizes=case.group.axes.size_names,
         title=case.implementation.title,
         tags=case.suite.tags,
         baseline_benchmark=baseline.benchmark("kernel").asv_name if baseline else None,

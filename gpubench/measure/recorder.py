@@ -161,7 +161,6 @@ def run_facts() -> dict[str, Value | None]:
     return {
         **facts,
         **blas_facts(blas_libraries().info()),
-        "NUMBA_NUM_THREADS": os.environ.get("NUMBA_NUM_THREADS"),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
     }
 

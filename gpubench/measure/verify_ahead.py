@@ -24,15 +24,14 @@ from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verify_cases import Manner, Verified, verified
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import cases_of
-from gpubench.plan.group import Group
 from gpubench.plan.version import benchmark_version
 from gpubench.statuses import VerifiedStatus
 from gpubench.work.costs import TRACKED_COSTS
 
 
-def verify_ahead(groups: Iterable[Group], provenance: Provenance) -> None:
-    """Put on record what becomes of the CUDA cases that this ``asv run`` asks for.
+def verify_ahead(cases: Iterable[Case], provenance: Provenance) -> None:
+    """Put on record what becomes of those of the cases that are of CUDA and that this ``asv run``
+    asks for.
 
     Does nothing where the device in software is not asked for, where asv keeps no results or skips
     those that it has, and where the code is not the commit's: then asv's processes say so.
@@ -43,15 +42,15 @@ def verify_ahead(groups: Iterable[Group], provenance: Provenance) -> None:
         return
     if settings.skip_successful or settings.skip_failed:
         return
-    cases = [case for group in groups for case in cases_of(group) if _is_asked(case, settings)]
-    if not cases:
+    asked = [case for case in cases if _is_asked(case, settings)]
+    if not asked:
         return
     manner = Manner(in_software=True, default_limit=settings.timeout)
     with suppress(GpubenchError, OSError):  # asv's processes do what is left, and say what is wrong
-        for place, outcome in verified(cases, manner, do=Preparer(provenance)):
+        for place, outcome in verified(asked, manner, do=Preparer(provenance)):
             if outcome.status in ("killed", "timed_out"):
-                lost = case_record(cases[place], _label(cases[place]), outcome.status)
-                line = replace(lost, version=_version(cases[place]), reason=outcome.reason)
+                lost = case_record(asked[place], _label(asked[place]), outcome.status)
+                line = replace(lost, version=_version(asked[place]), reason=outcome.reason)
                 Recorder(record).write(line)
 
 

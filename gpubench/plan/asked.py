@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from operator import is_
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from gpubench.errors import PlanError
 from gpubench.names import Value, parse_value
-from gpubench.plan.case import Case
 from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.plan import Plan
 from gpubench.plan.rules import SHAPES, as_in_identity, read_shape, value_text
@@ -25,15 +24,15 @@ LAUNCH_NAMES = frozenset({*SHAPES, "threads"})
 """Names of what implementations declare of their launch."""
 
 
-def declare(groups: Sequence[Group], cases: Iterable[Case], texts: Iterable[str]) -> list[Group]:
-    """Return the groups with the values of ``NAME=VALUE,VALUE`` that none of the cases has.
+def with_values(plan: Plan, texts: Iterable[str]) -> Plan:
+    """Return the plan with the values of ``NAME=VALUE,VALUE`` that none of its cases has; itself
+    where it has them all.
 
     A value of a size, a parameter, ``device``, ``block``, ``grid`` or ``threads`` becomes one of
     every kernel or implementation that has the name, and its cases have to keep the limits of the
     suite like all others. A name that no kernel has is left alone. Raises ``PlanError`` for a value
     that cannot be one, and for a name that is given twice.
     """
-    every = list(cases)
     asked: dict[str, list[str]] = {}
     for text in texts:
         name, _, listed = (part.strip() for part in text.partition("="))
@@ -42,34 +41,34 @@ def declare(groups: Sequence[Group], cases: Iterable[Case], texts: Iterable[str]
             raise PlanError(f"-a {name} is given twice; write its values at once: -a {name}={both}")
         values = (value.strip() for value in listed.split(",") if value.strip())
         asked[name] = [as_in_identity(name, value) for value in values]
+    if not asked:
+        return plan
+    every = list(plan.cases())
     new = {
         name: values
         for name, values in asked.items()
         if not {*values} <= {value_text(case, name) for case in every}
     }
-    if not new:
-        return list(groups)
-    made: list[Group] = []
-    for _, of_kernel in groupby(groups, lambda group: id(group.of_kernel)):
-        its = [*of_kernel]
-        loaded, kernel_name, kernel = its[0].loaded, its[0].kernel_name, its[0].kernel
-        if (changed := _with_values(kernel, new, asked)) is not kernel:
-            suite = loaded.suite
-            of_suite = suite.model_copy(update={"kernels": {**suite.kernels, kernel_name: changed}})
-            fresh = kernel_groups(replace(loaded, suite=of_suite), kernel_name, its[0].gpu_count)
-            its = [group for group in fresh if group.has_cases]
-        made += its
-    return made
+    kernels = tuple(_widened(groups, new, asked) for groups in plan.kernels)
+    is_same = all(map(is_, kernels, plan.kernels))
+    return plan if is_same else replace(plan, kernels=kernels)
 
 
-def with_values(plan: Plan, texts: Iterable[str]) -> Plan:
-    """Return the plan with the values of ``NAME=VALUE,VALUE`` that none of its cases has; itself
-    where it has them all. Raises like ``declare``."""
-    groups = plan.groups()
-    if not texts or (more := declare(groups, plan.cases(), texts)) == [*groups]:
-        return plan
-    kernels = (tuple(of_kernel) for _, of_kernel in groupby(more, lambda one: id(one.of_kernel)))
-    return replace(plan, kernels=tuple(kernels))
+def _widened(
+    groups: tuple[Group, ...], new: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
+) -> tuple[Group, ...]:
+    """Return the groups of a kernel with more values; themselves where it has none of the names,
+    or no case."""
+    first = groups[0]
+    if not any(group.has_cases for group in groups):
+        return groups
+    kernel = _with_values(first.kernel, new, asked)
+    if kernel is first.kernel:
+        return groups
+    loaded, suite = first.loaded, first.loaded.suite
+    of_suite = suite.model_copy(update={"kernels": {**suite.kernels, first.kernel_name: kernel}})
+    fresh = replace(loaded, suite=of_suite)
+    return tuple(kernel_groups(fresh, first.kernel_name, first.gpu_count))
 
 
 def _with_values(

@@ -47,8 +47,6 @@ class UsedAxes:
 
     axes: tuple[Axis, ...]
     """In the order of an identity."""
-    of_kernel: tuple[Axis, ...]
-    """All axes of the kernel, those too that this implementation does not use."""
     data_names: frozenset[str]
     """Names that decide the inputs, the same for all implementations."""
     names: tuple[str, ...]
@@ -59,15 +57,13 @@ class UsedAxes:
     """Values at which a name is left out of an identity."""
 
     @classmethod
-    def of(
-        cls, axes: tuple[Axis, ...], of_kernel: tuple[Axis, ...], of_data: frozenset[str]
-    ) -> UsedAxes:
+    def of(cls, axes: tuple[Axis, ...], of_data: frozenset[str]) -> UsedAxes:
         """Put together what follows from the axes that are used."""
         names = {name for axis in axes for name in axis.names}
         sizes = tuple(sorted(name for axis in axes for name in axis.sizes))
         defaults = {name: value for axis in axes for name, value in axis.defaults.items()}
         ordered = (*sizes, *sorted(names.difference(sizes)))
-        return cls(axes, of_kernel, of_data, ordered, sizes, defaults)
+        return cls(axes, of_data, ordered, sizes, defaults)
 
     def count(self) -> int:
         """Count the points without making them."""
@@ -88,7 +84,7 @@ def used_axes(kernel: Kernel) -> dict[str, UsedAxes]:
     for name, implementation in kernel.implementations.items():
         used = of_data | _names_read_by(kernel, implementation)
         its = tuple(axis for axis in axes if not used.isdisjoint(axis.names))
-        found[name] = UsedAxes.of(its, axes, of_data)
+        found[name] = UsedAxes.of(its, of_data)
     return found
 
 

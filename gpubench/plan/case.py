@@ -374,7 +374,7 @@ class Case:
         if not isinstance(formula, Expression):
             return self._whole_count(formula, field)
         # Most kernels have one count for each point of their data, and many launches there.
-        known, key = self.group.counts, (field, self.implementation.cast, self.data_key)
+        known, key = self.group.work_counts, (field, self.implementation.cast, self.data_key)
         if key in known:
             return known[key]
         names = self.group.names(formula)

@@ -4,8 +4,8 @@ includes."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from gpubench.backends import registry
 from gpubench.errors import PlanError, did_you_mean
@@ -19,48 +19,53 @@ UNKNOWN = "?"
 """In an identity, the value of an axis that an ``include`` does not give."""
 
 
-@dataclass
-class Tally:
-    """What an expansion left out, for the warnings of a plan."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """A group with its cases, of which asv gets one class, and what was left out on the way."""
 
-    excluded: set[int] = field(default_factory=set)
+    group: Group
+    by_identity: Mapping[str, Case]
+    """The cases. The order follows the names of axes and, on each axis, the order of the file."""
+    excluded: frozenset[int]
     """Indexes of the ``exclude`` rules that took something out."""
-    included: set[int] = field(default_factory=set)
+    included: frozenset[int]
     """Indexes of the ``include`` entries that added something."""
-    repeated: list[str] = field(default_factory=list)
+    repeated: tuple[str, ...]
     """Identities that the product gave again and that were dropped."""
 
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases in their order."""
+        return tuple(self.by_identity.values())
 
-def cases_of(group: Group, tally: Tally | None = None) -> Iterator[Case]:
-    """Cases of a group in a stable order, no identity twice.
+    def find(self, identity: str) -> Case:
+        """Return the case with that identity; raises ``PlanError`` with the nearest that there
+        is."""
+        if identity not in self.by_identity:
+            hint = nearest(identity, list(self.by_identity))
+            raise PlanError(f"{self.group.class_name} has no case {identity!r}{hint}")
+        return self.by_identity[identity]
 
-    The order follows the names of axes and, on each axis, the order of the file. Where a formula
-    has no value, the case says so itself (``Case.problem``), and the others are as they would be.
+
+def expand(group: Group) -> Expansion:
+    """Make all cases of a group, no identity twice.
+
+    Where a formula has no value, the case says so itself (``Case.problem``), and the others are as
+    they would be.
     """
-    tally = tally or Tally()
-    seen: set[str] = set()
-    for case in _product(group, tally):
-        if case.identity in seen:
-            tally.repeated.append(case.identity)
+    excluded, included = set[int](), set[int]()
+    cases, repeated = dict[str, Case](), list[str]()
+    for case in _product(group, excluded):
+        if case.identity in cases:
+            repeated.append(case.identity)
         else:
-            seen.add(case.identity)
-            yield case
+            cases[case.identity] = case
     for index, entry in group.includes:
         for case in _included(group, index, entry):
-            if case.identity not in seen:
-                seen.add(case.identity)
-                tally.included.add(index)
-                yield case
-
-
-def case_named(group: Group, identity: str) -> Case:
-    """Return the case of a group with that identity; raises ``PlanError`` with the nearest that
-    there is."""
-    cases = {case.identity: case for case in cases_of(group)}
-    if identity not in cases:
-        hint = nearest(identity, list(cases))
-        raise PlanError(f"{group.class_name} has no case {identity!r}{hint}")
-    return cases[identity]
+            if case.identity not in cases:
+                cases[case.identity] = case
+                included.add(index)
+    return Expansion(group, cases, frozenset(excluded), frozenset(included), tuple(repeated))
 
 
 def nearest(name: str, candidates: list[str]) -> str:
@@ -69,7 +74,9 @@ def nearest(name: str, candidates: list[str]) -> str:
     return did_you_mean(name, candidates) or example or "; it has none"
 
 
-def _product(group: Group, tally: Tally) -> Iterator[Case]:
+def _product(group: Group, excluded: set[int]) -> Iterator[Case]:
+    """Yield the product of axes, launches and devices; ``excluded`` gets the rules that took some
+    of it out."""
     devices = group.served
     # Rules over axes alone come before launch shapes are computed, so that they can take out the
     # points at which a shape makes no sense.
@@ -83,7 +90,7 @@ def _product(group: Group, tally: Tally) -> Iterator[Case]:
     for point in group.axes.points() if devices else ():
         unlaunched = Case(group, point)
         try:
-            if is_excluded(unlaunched, of_points, tally.excluded):
+            if is_excluded(unlaunched, of_points, excluded):
                 continue
             shapes = tuple(unlaunched.shapes())
         except PlanError as problem:
@@ -92,7 +99,7 @@ def _product(group: Group, tally: Tally) -> Iterator[Case]:
         for shape, device in itertools.product(shapes, devices):
             case = Case(group, point, *shape, device)
             try:
-                is_out = is_excluded(case, of_cases, tally.excluded)
+                is_out = is_excluded(case, of_cases, excluded)
             except PlanError as problem:
                 case, is_out = replace(case, problem=problem), False
             if not is_out:

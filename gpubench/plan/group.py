@@ -197,11 +197,6 @@ class Group:
 
     # --- what its cases have in common
 
-    @property
-    def size_names(self) -> tuple[str, ...]:
-        """Return the names of its axes that are sizes, alphabetically."""
-        return self.axes.size_names
-
     @cached_property
     def rule_names(self) -> frozenset[str]:
         """Return the names that a rule may use without asking a device."""
@@ -229,11 +224,11 @@ class Group:
         return {} if first is self else first.array_specs
 
     @cached_property
-    def counts(self) -> dict[tuple[str, str | None, str], int]:
+    def work_counts(self) -> dict[tuple[str, str | None, str], int]:
         """Bytes and operations of a run that were asked for, by field, ``cast`` and ``data_key``:
         the same for all implementations."""
         first = next(iter(self.of_kernel.values()))
-        return {} if first is self else first.counts
+        return {} if first is self else first.work_counts
 
     @property
     def includes(self) -> list[tuple[int, Include]]:

@@ -11,7 +11,7 @@ from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import Tally, case_named, cases_of, compiled_apart, nearest
+from gpubench.plan.expansion import Expansion, compiled_apart, expand, nearest
 from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.rules import skips
 from gpubench.plan.source import arrays_by_thread, look_again, reference_of
@@ -30,6 +30,24 @@ MAX_RULED = 1_000_000
 """Cases of a suite times the rules of their kernels: a rule takes a case some microseconds."""
 
 
+class _ExpansionCache:
+    """Expansions of a plan, as far as their cases find room."""
+
+    def __init__(self) -> None:
+        self._expansions: dict[Group, Expansion] = {}
+        self._room = MAX_KEPT
+
+    def expand(self, group: Group) -> Expansion:
+        """Return the group's expansion, made again where there was no room to keep it."""
+        if group in self._expansions:
+            return self._expansions[group]
+        expansion = expand(group)
+        if (count := len(expansion.by_identity)) <= self._room:
+            self._expansions[group] = expansion
+            self._room -= count
+        return expansion
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Suites together with what their words for devices stand for on one machine."""
@@ -37,6 +55,7 @@ class Plan:
     loaded: tuple[LoadedSuite, ...]
     kernels: tuple[tuple[Group, ...], ...] = field(repr=False)
     """The implementations of each kernel, those too that no device serves."""
+    _cache: _ExpansionCache = field(default_factory=_ExpansionCache, repr=False)
 
     def groups(self) -> tuple[Group, ...]:
         """Return one group for each implementation that a device serves, in the order of the
@@ -45,11 +64,18 @@ class Plan:
 
     def cases(self) -> Iterator[Case]:
         """Yield every case, group after group."""
-        for index, groups in enumerate(self.kernels):
-            cases = self._expanded(index).cases
-            for group in groups:
-                if group.has_cases:
-                    yield from cases[group]
+        for expansion in self.expansions():
+            yield from expansion.cases
+
+    def expansions(self) -> Iterator[Expansion]:
+        """Yield each group that a device serves with its cases, in the order of the files."""
+        for groups in self.kernels:
+            yield from (self.expansion(group) for group in groups if group.has_cases)
+
+    def expansion(self, group: Group) -> Expansion:
+        """Return a group with its cases, made once for all that go through them as long as there
+        are not too many to be kept."""
+        return self._cache.expand(group)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return what keeps cases from ever running: a missing function, a formula without a value.
@@ -92,7 +118,7 @@ class Plan:
         else:
             benchmark, _, identity = text.partition(" ")
         if benchmark:
-            return case_named(self.group(benchmark), identity.strip())
+            return self.expansion(self.group(benchmark)).find(identity.strip())
         cases = [case for case in self.cases() if case.identity == identity]
         if len(cases) == 1:
             return cases[0]
@@ -111,7 +137,8 @@ class Plan:
     @cached_property
     def _compiled(self) -> frozenset[Case]:
         groups = (each for each in self.groups() if set(FRESH_TIMES) & {*each.times})
-        return frozenset(case for group in groups for case in compiled_apart(cases_of(group)))
+        expansions = map(self.expansion, groups)
+        return frozenset(case for one in expansions for case in compiled_apart(one.cases))
 
     @cached_property
     def _by_class(self) -> dict[str, Group]:
@@ -120,43 +147,7 @@ class Plan:
 
     @cached_property
     def _reviews(self) -> list[tuple[list[Fault], list[Fault]]]:
-        return [_review(groups, self._expanded(index)) for index, groups in enumerate(self.kernels)]
-
-    @cached_property
-    def _expansions(self) -> dict[int, _Expansion]:
-        return {}
-
-    def _expanded(self, index: int) -> _Expansion:
-        """Return the cases of one kernel, made once for all that go through them as long as there
-        are not too many to be kept."""
-        if index in self._expansions:
-            return self._expansions[index]
-        expansion = _expand(self.kernels[index])
-        if expansion.count + sum(one.count for one in self._expansions.values()) <= MAX_KEPT:
-            self._expansions[index] = expansion
-        return expansion
-
-
-@dataclass(frozen=True)
-class _Expansion:
-    """The cases of a kernel, and what was left out on the way."""
-
-    cases: dict[Group, list[Case]]
-    repeated: dict[Group, list[str]]
-    tally: Tally
-
-    @cached_property
-    def count(self) -> int:
-        return sum(map(len, self.cases.values()))
-
-
-def _expand(groups: Sequence[Group]) -> _Expansion:
-    tally = Tally()
-    cases, repeated = dict[Group, list[Case]](), dict[Group, list[str]]()
-    for group in groups:
-        tally.repeated = repeated[group] = []
-        cases[group] = [*cases_of(group, tally)]
-    return _Expansion(cases, repeated, tally)
+        return [_review([*map(self.expansion, groups)]) for groups in self.kernels]
 
 
 def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
@@ -195,7 +186,7 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     return Plan(tuple(loaded), tuple(kernels))
 
 
-def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault], list[Fault]]:
+def _review(expansions: Sequence[Expansion]) -> tuple[list[Fault], list[Fault]]:
     """Go once through all cases of one kernel and evaluate every formula of theirs.
 
     Returns faults, which keep cases from ever running on any machine, and warnings of what does
@@ -203,19 +194,22 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
     of one implementation, the first that fails is a fault. Rules are judged only where all cases
     could be made.
     """
+    groups = [expansion.group for expansion in expansions]
     first, faults, warnings = groups[0], [*_unusable(groups)], list[Fault]()
     # Rules that ask no device anything, as long as they have skipped no case.
     names = frozenset[str]().union(*(group.rule_names for group in groups))
     certain = {i for i, rule in enumerate(first.kernel.skip) if first.names(rule.when) <= names}
     idle_skips, filled = set(certain), set[tuple[str, str | None]]()
-    tally, made, runs = expansion.tally, Counter[str](), 0
-    for group in groups:
+    excluded = frozenset[int]().union(*(expansion.excluded for expansion in expansions))
+    made, runs = Counter[str](), 0
+    for expansion in expansions:
+        group = expansion.group
         name, declared = group.implementation_name, group.implementation
         formulas = (first.kernel.let, declared.with_, declared.options)
         methods = (Case.constants, Case.with_values, Case.options)
         evaluated = [method for method, of in zip(methods, formulas, strict=True) if of]
         try:
-            for case in expansion.cases[group]:
+            for case in expansion.cases:
                 made[name] += 1
                 if case.problem is not None:
                     raise case.problem
@@ -238,12 +232,12 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
                 f"devices: {', '.join(group.devices)}"
             )
             warnings.append(_at(group, text))
-        if expansion.repeated[group]:
-            identity, *others = expansion.repeated[group]
+        if expansion.repeated:
+            identity, *others = expansion.repeated
             more = f" and {len(others)} more" if others else ""
             text = f"{name!r} comes twice to {identity!r}{more}, measured once"
             warnings.append(_at(group, f"{text}; remove the value that repeats"))
-    if not faults and tally.excluded and not made[first.kernel.baseline]:
+    if not faults and excluded and not made[first.kernel.baseline]:
         message = "these rules exclude every case; change their formulas"
         if made:
             message = (
@@ -254,7 +248,10 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
     for group in groups:
         warnings.extend(_uncovered(group))
     if not faults:
-        warnings.extend(_idle_rules(first, tally, idle_skips))
+        included = frozenset[int]().union(*(expansion.included for expansion in expansions))
+        idle_excludes = {*range(len(first.kernel.exclude))} - excluded
+        idle_includes = {*range(len(first.kernel.include))} - included
+        warnings.extend(_idle_rules(first, idle_excludes, idle_skips, idle_includes))
         warnings.extend(_twice(groups))
         if made and not runs:
             warnings.append(first.fault_at(("skip",), "these rules skip every case"))
@@ -329,21 +326,22 @@ def _misfit_of_any(group: Group) -> str | None:
     return group.misfit and group.misfit.replace(reference or "\0", "the function", 1)
 
 
-def _idle_rules(group: Group, tally: Tally, idle_skips: set[int]) -> Iterator[Fault]:
+def _idle_rules(
+    group: Group, idle_excludes: set[int], idle_skips: set[int], idle_includes: set[int]
+) -> Iterator[Fault]:
+    """Yield the rules and entries of a kernel that do nothing, by their indexes."""
     kernel = group.kernel
-    idle_excludes = sorted({*range(len(kernel.exclude))} - tally.excluded)
-    rules = [("exclude", "excludes", index, kernel.exclude[index].when) for index in idle_excludes]
-    rules += [("skip", "skips", index, kernel.skip[index].when) for index in sorted(idle_skips)]
+    rules = [("exclude", "excludes", i, kernel.exclude[i].when) for i in sorted(idle_excludes)]
+    rules += [("skip", "skips", i, kernel.skip[i].when) for i in sorted(idle_skips)]
     for kind, does, index, when in rules:
         text = f"this rule {does} no case: `{when}`; remove it, or change its formula"
         yield group.fault_at((kind, index), text)
-    for index, entry in enumerate(kernel.include):
-        if index not in tally.included:
-            text = (
-                f"this entry adds no case to {entry.implementation!r}: it is in the plan already, "
-                "or no backend serves its device; remove it"
-            )
-            yield group.fault_at(("include", index), text)
+    for index in sorted(idle_includes):
+        text = (
+            f"this entry adds no case to {kernel.include[index].implementation!r}: it is in the "
+            "plan already, or no backend serves its device; remove it"
+        )
+        yield group.fault_at(("include", index), text)
 
 
 def _at(group: Group, message: str) -> Fault:

@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
+from gpubench.backends import registry
 from gpubench.errors import KernelError, did_you_mean
 from gpubench.files import TooLarge, read_regular
 from gpubench.links import leads_out
@@ -25,8 +26,6 @@ from gpubench.suite.tree import shortened
 
 _KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
 """Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
-BACKEND_BY_DECORATOR = {"njit": "numba", "jit": "numba", "cuda.jit": "numba_cuda"}
-"""Backend by the decorator that compiles a function."""
 MAX_SHOWN = 200
 """Characters of a function's parameters in a message."""
 SEARCHED_FIRST: list[str] = []
@@ -163,10 +162,11 @@ def find_backend(reference: str) -> tuple[str, str] | None:
     definition = find_definition(reference)
     if not isinstance(definition, ast.FunctionDef):
         return None
+    backends = registry.by_decorator() if definition.decorator_list else {}
     for names in decorator_names(definition):
         for name in names:
-            if name in BACKEND_BY_DECORATOR:
-                return BACKEND_BY_DECORATOR[name], f"@{name}"
+            if name in backends:
+                return backends[name], f"@{name}"
     return ("numpy", "no decorator") if not definition.decorator_list else None
 
 

@@ -136,40 +136,54 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """Marks a column of which each row has a value of its own."""
+
+    sql_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One case of one snapshot, or one that was just measured without asv.
 
     Seconds, bytes, counts; ``None`` where something is not known or has no meaning. Text beside a
-    type is what ``gpubench query`` says of the column. A third entry is the SQL type of a *detail*:
-    what a case's rows mostly have in common over commits, so that the table holds it once.
+    type is what ``gpubench query`` says of the column. A third entry is the SQL type, of a ``Cell``
+    or of a *detail*: what a case's rows mostly have in common over commits, so that the table holds
+    it once.
     """
 
     name: CaseName
     status: Annotated[Status, f"{', '.join(STATUSES[:-1])} or {STATUSES[-1]}"]
     reason: Annotated[str | None, "why there is no time", "VARCHAR"] = None
     """With the next step; ``None`` when there is a time."""
-    seconds: Annotated[float | None, "median of all samples"] = None
+    seconds: Annotated[float | None, "median of all samples", Cell("DOUBLE")] = None
     """``None`` of what is no time (``gpubench.names.QUANTITIES``)."""
-    low: Annotated[float | None, "lower end of its interval, seconds"] = None
+    low: Annotated[float | None, "lower end of its interval, seconds", Cell("DOUBLE")] = None
     """See ``gpubench.results.ratio``."""
-    high: Annotated[float | None, "upper end of its interval, seconds"] = None
-    q25: Annotated[float | None, "lower quartile of the samples, seconds"] = None
-    q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
+    high: Annotated[float | None, "upper end of its interval, seconds", Cell("DOUBLE")] = None
+    q25: Annotated[float | None, "lower quartile of the samples, seconds", Cell("DOUBLE")] = None
+    q75: Annotated[float | None, "upper quartile of the samples, seconds", Cell("DOUBLE")] = None
     value: Annotated[float | None, "what was measured, in the unit"] = None
     """The same as ``seconds`` of a time; present exactly when the status is ``ok``."""
     unit: Annotated[str, "unit of the value: seconds, bytes, another", "VARCHAR"] = SECONDS
-    samples: Annotated[int | None, "how many samples were taken"] = None
-    runs_per_sample: Annotated[int | None, "runs between two readings of the clock"] = None
+    samples: Annotated[int | None, "how many samples were taken", Cell("BIGINT")] = None
+    runs_per_sample: Annotated[
+        int | None, "runs between two readings of the clock", Cell("BIGINT")
+    ] = None
     """By the record. Of benchmarks that asv alone has measured asv's ``number``."""
     rounds: Annotated[
-        tuple[float, ...], "median of each round, or of each of five processes and more, seconds"
+        tuple[float, ...],
+        "median of each round, or of each of five processes and more, seconds",
+        Cell("DOUBLE[]"),
     ] = ()
     """Empty where they were not recorded."""
     disturbed: Annotated[
-        float | None, "share of the samples that waited for other work; over 0.5 without a verdict"
+        float | None,
+        "share of the samples that waited for other work; over 0.5 without a verdict",
+        Cell("DOUBLE"),
     ] = None
     """0 to 1; ``None`` where the system does not tell, or a device timed the samples."""
-    version: Annotated[str | None, "asv's version of the benchmark"] = None
+    version: Annotated[str | None, "asv's version of the benchmark", Cell("VARCHAR")] = None
     """A hash of what is measured."""
     is_baseline: Annotated[
         bool, "whether others are measured against this implementation", "BOOLEAN"
@@ -223,9 +237,9 @@ class Row:
     flops: Annotated[
         int | None, "floating-point operations of one run, by the suite's formula", "BIGINT"
     ] = None
-    bytes_per_second: Annotated[float | None, "bytes over seconds"] = None
+    bytes_per_second: Annotated[float | None, "bytes over seconds", Cell("DOUBLE")] = None
     """Of the ``gpubench.names.COMPARED_TIMES`` only: the formula is that of a run of the kernel."""
-    flops_per_second: Annotated[float | None, "flops over seconds"] = None
+    flops_per_second: Annotated[float | None, "flops over seconds", Cell("DOUBLE")] = None
     peak_bytes: Annotated[
         int | None, "most memory that one run holds beyond what stands before it", "BIGINT"
     ] = None
@@ -274,9 +288,23 @@ ROW_COLUMNS: dict[str, tuple[Any, ...]] = {
     for name, hint in get_type_hints(Row, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-"""Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of a detail."""
+"""Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of those that a
+table has as they are."""
 
-DETAILS = {name: text[1] for name, text in ROW_COLUMNS.items() if len(text) == 2}
+CELLS = {
+    name: sql_type.sql_type
+    for name, (_, *types) in ROW_COLUMNS.items()
+    for sql_type in types
+    if isinstance(sql_type, Cell)
+}
+"""SQL types of those that each row has for itself."""
+
+DETAILS = {
+    name: sql_type
+    for name, (_, *types) in ROW_COLUMNS.items()
+    for sql_type in types
+    if not isinstance(sql_type, Cell)
+}
 """SQL types of those that are details."""
 
 

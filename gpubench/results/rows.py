@@ -27,7 +27,7 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
-from gpubench.results.model import DETAILS, CaseName, Row
+from gpubench.results.model import CELLS, DETAILS, CaseName, Row
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
     MAX_DISTURBED,
@@ -76,8 +76,8 @@ _AS_STORED = -1.0
 """In place of runs in a sample."""
 _RATIO_COLUMNS = ("speedup", "speedup_low", "speedup_high")
 _RATES = ("bytes_per_second", "flops_per_second")
-_CELLS = (*_VALUES, *_RATES, "rounds", "disturbed", "version", "missing")
-"""Columns that ``Row`` has as they are."""
+_OF_ROW = (*CELLS, "missing")
+"""Columns that ``Row`` has as a row of the table does."""
 
 _Settled = tuple[Status, str | None, CaseRecord | None]
 """What became of a case, why there is no time, and the record that tells of it."""
@@ -524,7 +524,7 @@ def rows_from(
         cells["case"]: (detail, cells) for detail, cells in zip(details, stored, strict=True)
     }
     for detail, cells in of_cases.values():
-        row = {**detail, **{name: cells[name] for name in _CELLS}}
+        row = {**detail, **{name: cells[name] for name in _OF_ROW}}
         row["rounds"] = tuple(row["rounds"] or ())
         row["value"] = row["seconds"]
         if not row["name"].is_time:

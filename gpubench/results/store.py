@@ -1,7 +1,7 @@
 """The table's file: a DuckDB database that is brought up to date with the results directory.
 
 The rows of a snapshot hold while its two files have the size and times of change that they had when
-they were read, and ``FORMAT``, the pairs and the old names are the same. That is the only rule of
+they were read, and columns, ``FORMAT``, pairs and old names are the same. That is the only rule of
 what is stale: everything else in the file is derived from rows, or is named by what it was made
 from.
 
@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,14 +30,14 @@ from gpubench.errors import DamagedTable, GpubenchError, ResultsError
 from gpubench.names import QUANTITIES
 from gpubench.record import UNCOMMITTED
 from gpubench.results.counts import schema_of_counts
-from gpubench.results.model import DETAILS, ROW_COLUMNS
+from gpubench.results.model import CELLS, DETAILS, ROW_COLUMNS
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 from gpubench.statuses import STATUSES
 
 FORMAT = 12
-"""Raised when what is stored, or what is read from the files, changes."""
+"""Raised when what is made of the files changes, and the columns that it stands in do not."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # A foreign file could hold a view that reads other files or asks for extensions.
@@ -106,7 +107,7 @@ _COLUMNS_AFTER = {
     ],
 }
 
-_TABLES = """
+_TABLES = f"""
 create table meta (key varchar);
 create table snapshots (
     id integer, name varchar, stamp bigint[], machine varchar, environment varchar,
@@ -122,11 +123,9 @@ create table cases (
 );
 create table details (id integer, key varchar, content varchar);
 create table rows (
-    snapshot integer, "case" integer, detail integer, version varchar, status utinyint,
-    seconds double, low double, high double, q25 double, q75 double, runs_per_sample bigint,
-    samples bigint, rounds double[], disturbed double, baseline integer, speedup double,
-    speedup_low double, speedup_high double, verdict utinyint, bytes_per_second double,
-    flops_per_second double, missing varchar
+    snapshot integer, "case" integer, detail integer, status utinyint, baseline integer,
+    speedup double, speedup_low double, speedup_high double, verdict utinyint, missing varchar,
+    {", ".join(f"{name} {sql_type}" for name, sql_type in CELLS.items())}
 );
 
 create table profiles (id integer, key varchar, content varchar);
@@ -195,6 +194,7 @@ def with_old_names(sql: str) -> str:
     return f"with{match[1] or ''} {views}, {sql[match.end() :]}"
 
 
+@cache
 def _schema() -> str:
     """Return the tables and the view ``results``, for people: all columns with their meaning."""
     columns = [*_FIRST_COLUMNS]
@@ -427,7 +427,7 @@ def _update(
 
 def key_of(pairs: BenchmarkPairs) -> str:
     """Return what rows depend on beside the files."""
-    return digest(repr((FORMAT, pairs)))
+    return digest(_schema(), repr((FORMAT, pairs)))
 
 
 def _insert(

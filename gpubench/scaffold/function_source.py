@@ -7,8 +7,9 @@ import ast
 import re
 from dataclasses import dataclass
 
+from gpubench.backends import registry
 from gpubench.errors import KernelError
-from gpubench.plan.source import BACKEND_BY_DECORATOR, decorator_names, find_definition
+from gpubench.plan.source import decorator_names, find_definition
 
 UFUNC_DECORATORS = frozenset({"vectorize", "guvectorize"})
 """Decorators whose function gets elements, and not the arrays of a call."""
@@ -110,6 +111,7 @@ def join_parameters(one: Parameter, other: Parameter) -> Parameter:
 
 def _find_backend(definition: ast.FunctionDef) -> str:
     """Return the backend by a function's decorators; NumPy's without one that compiles."""
+    backends = registry.by_decorator() if definition.decorator_list else {}
     for names in decorator_names(definition):
         for name in names:
             if name in UFUNC_DECORATORS:
@@ -117,8 +119,8 @@ def _find_backend(definition: ast.FunctionDef) -> str:
                     f"{definition.name} is made a ufunc by @{name}: write a function around it "
                     "that gets the array to write, as in np_like(a, out): my_ufunc(a, out)"
                 )
-            if name in BACKEND_BY_DECORATOR:
-                return BACKEND_BY_DECORATOR[name]
+            if name in backends:
+                return backends[name]
     return "numpy"
 
 

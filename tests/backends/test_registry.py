@@ -126,6 +126,21 @@ def test_an_installed_package_adds_a_backend(tmp_path: Path) -> None:
     assert python(USE, target) == "[5. 5. 5.]"
 
 
+def test_backends_are_found_by_the_decorators_of_their_functions(tmp_path: Path) -> None:
+    source = BACKEND + "    decorators = ('on_beads', 'beads.jit')\n"
+    package(tmp_path, "beads", "beads:AbacusBackend", source)
+
+    told = python("print(*registry.by_decorator().items(), sep='\\n')", tmp_path)
+
+    assert {*told.splitlines()} == {
+        "('on_beads', 'abacus')",
+        "('beads.jit', 'abacus')",
+        "('njit', 'numba')",
+        "('jit', 'numba')",
+        "('cuda.jit', 'numba_cuda')",
+    }
+
+
 def test_the_minimal_backend_has_an_answer_to_everything(tmp_path: Path) -> None:
     package(tmp_path, "abacus_plugin", "abacus_plugin:AbacusBackend", BACKEND)
     assert python(ASK, tmp_path).splitlines() == [

@@ -17,7 +17,6 @@ from gpubench import asv_plugin
 from gpubench.cli import main
 from gpubench.cli.planning import chosen_cases, planned
 from gpubench.names import verify_command
-from gpubench.plan.expansion import cases_of
 from gpubench.record import CaseRecord
 from gpubench.statuses import RecordedStatus
 
@@ -150,7 +149,7 @@ def test_the_command_for_a_failed_case_names_that_case(
 ) -> None:
     monkeypatch.chdir(CHECKOUT)
     suite, _, name = kernel.rpartition("::")
-    whole = [case for group in planned([kernel], None, 0).groups() for case in cases_of(group)]
+    whole = [*planned([kernel], None, 0).cases()]
     for case in whole[:: max(len(whole) // 5, 1)]:
         words = shlex.split(
             verify_command(suite or name, name, case.implementation_name, case.identity)

@@ -89,7 +89,7 @@ kernels:
 def test_what_a_suite_offers_says_what_needs_cuda(tmp_path: Path) -> None:
     (tmp_path / "blur.yaml").write_text(SUITE)
     plan = build_plan(load_suites([tmp_path / "blur.yaml"]), 2)
-    offers = {offer.class_name: offer for offer in map(offer_of, plan.groups())}
+    offers = {offer.class_name: offer for offer in map(offer_of, plan.expansions())}
     assert {name: offer.needs_cuda for name, offer in offers.items()} == {
         "blur__plain": False,
         "blur__cuda": True,

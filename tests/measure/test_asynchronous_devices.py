@@ -11,7 +11,7 @@ from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.case_run import State
 from gpubench.measure.outcomes import WrongResult
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 
 KERNEL = """
 sizes: {n: [64]}
@@ -39,7 +39,7 @@ def group_of(folder, function):
 
 def launches(folder, function):
     """The run of the one time that does not wait for the device."""
-    case = next(cases_of(group_of(folder, function)))
+    case = expand(group_of(folder, function)).cases[0]
     return Recording(folder, case, "launch")
 
 
@@ -72,7 +72,7 @@ def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch):
     monkeypatch.setattr("gpubench.measure.observers.disturbance.watch_samples", lambda *_: Mock())
     recording = launches(tmp_path, "crash_while_timed")
     monkeypatch.setattr(AsvSettings, "record", recording.path)
-    timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
+    timed = TimedBenchmark(expand(group_of(tmp_path, "crash_while_timed")), "launch")
     identity = recording.run.case.identity
     timed.setup(identity)
     with pytest.raises(DeviceLostError):

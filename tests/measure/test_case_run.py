@@ -15,6 +15,7 @@ from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.observers.protocol import EVENTS, Observer
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import CaseSampler
+from gpubench.plan.expansion import expand
 
 SAMPLE = ["on_sample_begin", "on_sample_end"]
 
@@ -45,7 +46,7 @@ def base_of(folder, sampling):
 
 def advance_as_asv_does(case, label="kernel"):
     """Call the hooks of one benchmark as asv does in a process of its own."""
-    timed = TimedBenchmark(case.group, label)
+    timed = TimedBenchmark(expand(case.group), label)
     timed.setup(case.identity)
     for number in range(timed.repeat):
         if number:
@@ -104,7 +105,7 @@ def test_where_asv_warms_up_its_samples_are_no_events(tmp_path, log, monkeypatch
     case = base_of(tmp_path, "repeat: 2")
     settings = AsvSettings(attributes={"warmup_time": 1e-9})
     monkeypatch.setattr("gpubench.asv_benchmarks.asv_settings", lambda: settings)
-    timed = TimedBenchmark(case.group, "kernel")
+    timed = TimedBenchmark(expand(case.group), "kernel")
     for _ in range(3):
         timed.setup(case.identity)
         timed.run(case.identity)

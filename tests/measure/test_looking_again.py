@@ -15,6 +15,7 @@ from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.sampling import rounds_to_verify
 from gpubench.measure.verification import verify_again
+from gpubench.plan.expansion import expand
 from gpubench.record import CaseRecord, RoundsRecord
 
 
@@ -144,7 +145,7 @@ class Asv:
         monkeypatch.setattr("gpubench.asv_benchmarks.asv_settings", lambda: plan)
 
     def samples(self, least=0):
-        timed, identity = TimedBenchmark(self.case.group, "kernel"), self.case.identity
+        timed, identity = TimedBenchmark(expand(self.case.group), "kernel"), self.case.identity
         timed.setup(identity)
         try:
             for number in range(timed.repeat):

@@ -19,6 +19,7 @@ from gpubench.measure.observers import memory as observer
 from gpubench.measure.outcomes import Skipped
 from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import Case
+from gpubench.plan.expansion import expand
 from gpubench.record import CaseRecord
 
 resource = pytest.importorskip("resource", reason="Windows has no limits of this kind")
@@ -166,9 +167,9 @@ def test_asv_has_the_peak_on_record_too(tmp_path: Path, monkeypatch: pytest.Monk
     recording = Recording(tmp_path, one)
     monkeypatch.setattr(AsvSettings, "record", recording.path)
     monkeypatch.setattr("gpubench.asv_benchmarks.asv_settings", lambda: AsvSettings(run="one"))
-    assert not hasattr(benchmark_class(one.group, 0), "memory")
+    assert not hasattr(benchmark_class(expand(one.group), 0), "memory")
 
-    timed = TimedBenchmark(one.group, "kernel")
+    timed = TimedBenchmark(expand(one.group), "kernel")
     timed.setup(one.identity)
     timed.run(one.identity)
     timed.teardown(one.identity)

@@ -11,6 +11,7 @@ from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.outcomes import WrongResult
+from gpubench.plan.expansion import expand
 from gpubench.record import CaseRecord, RoundsRecord, to_line
 
 assert first_call  # a fixture, for these tests too
@@ -23,7 +24,7 @@ def run(asv, monkeypatch, name, version="v1", **settings):
     monkeypatch.setattr(
         "gpubench.asv_benchmarks.asv_settings", lambda: AsvSettings(run=name, **settings)
     )
-    timed, identity = TimedBenchmark(asv.case.group, "kernel", version), asv.case.identity
+    timed, identity = TimedBenchmark(expand(asv.case.group), "kernel", version), asv.case.identity
     samples = []
     timed.setup(identity)
     try:

@@ -15,8 +15,8 @@ from gpubench.measure import cold_start
 from gpubench.measure.cold_start import ColdStartSampler
 from gpubench.measure.direct import Job, bench, jobs, take_turn
 from gpubench.measure.sampling import COMPILATIONS, sample_plan
-from gpubench.plan.asked import declare
-from gpubench.plan.expansion import case_named, cases_of
+from gpubench.plan.asked import with_values
+from gpubench.plan.expansion import expand
 
 KERNEL = """
 sizes: {n: [8, 64]}
@@ -108,7 +108,7 @@ def test_cases_that_are_alike_start_once_and_other_backends_never(tmp_path, monk
 
 def test_asv_takes_few_samples_of_those_cases(tmp_path):
     group = plan_of(tmp_path, kernel("twice")).group("sample__candidate")
-    made = benchmark_class(group, 0)
+    made = benchmark_class(expand(group), 0)
     assert made.time_start.params == (["n=8 dtype=float32", "n=8 dtype=float64"],)
     assert (made.time_start.rounds, made.time_start.repeat) == (1, COMPILATIONS)
     assert len(made.params[0]) == 4
@@ -143,11 +143,9 @@ def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_fresh_process_finds_a_case_that_no_suite_declares(tmp_path):
-    groups = plan_of(tmp_path, kernel("twice")).groups()
-    declared = [case for group in groups for case in cases_of(group)]
-    asked = declare(groups, declared, ["n=5", "dtype=int32"])
-    group = next(one for one in asked if one.implementation_name == "candidate")
+    asked = with_values(plan_of(tmp_path, kernel("twice")), ["n=5", "dtype=int32"])
+    group = next(one for one in asked.groups() if one.implementation_name == "candidate")
 
-    case = case_named(group, "n=5 dtype=int32")
+    case = asked.expansion(group).find("n=5 dtype=int32")
 
     assert ColdStartSampler(case, "start").seconds(1) > 0

@@ -15,7 +15,6 @@ from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
-from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.record import CaseRecord
 from gpubench.suite.loading import load_suites
@@ -39,9 +38,9 @@ kernels:
 
 
 @pytest.fixture
-def groups(tmp_path: Path) -> list[Group]:
+def cases(tmp_path: Path) -> list[Case]:
     (tmp_path / "turn.yaml").write_text(SUITE)
-    return [*build_plan(load_suites([tmp_path / "turn.yaml"]), 1).groups()]
+    return [*build_plan(load_suites([tmp_path / "turn.yaml"]), 1).cases()]
 
 
 @pytest.fixture
@@ -70,9 +69,9 @@ def names(cases: list[Case]) -> list[str]:
 
 
 def test_all_cuda_cases_are_and_a_lost_process_is_on_record(
-    groups: list[Group], asked: list[Case]
+    cases: list[Case], asked: list[Case]
 ) -> None:
-    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(cases, NOBODY_LOOKED)
     assert names(asked) == ["straight 8", "straight 16", "slanted 8", "slanted 16"]
     lines = Recorder(verify_ahead.asv_settings().record).lines()
     outcomes = [
@@ -94,7 +93,7 @@ def test_all_cuda_cases_are_and_a_lost_process_is_on_record(
     ],
 )
 def test_only_what_asv_was_asked_for_is(
-    groups: list[Group],
+    cases: list[Case],
     asked: list[Case],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -102,7 +101,7 @@ def test_only_what_asv_was_asked_for_is(
     expected: list[str],
 ) -> None:
     use(monkeypatch, tmp_path, benchmarks=(pattern,))
-    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(cases, NOBODY_LOOKED)
     assert names(asked) == expected
 
 
@@ -110,7 +109,7 @@ def test_only_what_asv_was_asked_for_is(
     "fields", [{"skip_successful": True}, {"skip_failed": True}, {"results_dir": None}]
 )
 def test_nothing_is_where_asv_skips_what_exists_or_keeps_nothing(
-    groups: list[Group],
+    cases: list[Case],
     asked: list[Case],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -118,18 +117,18 @@ def test_nothing_is_where_asv_skips_what_exists_or_keeps_nothing(
 ) -> None:
     settings = AsvSettings(**{"run": "1-1", "results_dir": str(tmp_path), "machine": "m"} | fields)
     monkeypatch.setattr(verify_ahead, "asv_settings", lambda: settings)
-    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(cases, NOBODY_LOOKED)
     assert asked == []
 
 
-def test_nothing_is_of_code_that_is_not_the_commits(groups: list[Group], asked: list[Case]) -> None:
-    verify_ahead.verify_ahead(groups, Provenance(refusal="not this commit"))
+def test_nothing_is_of_code_that_is_not_the_commits(cases: list[Case], asked: list[Case]) -> None:
+    verify_ahead.verify_ahead(cases, Provenance(refusal="not this commit"))
     assert asked == []
 
 
 def test_nothing_is_where_cuda_is_not_in_software(
-    groups: list[Group], asked: list[Case], monkeypatch: pytest.MonkeyPatch
+    cases: list[Case], asked: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUBENCH_SOFTCUDA", "0")
-    verify_ahead.verify_ahead(groups, NOBODY_LOOKED)
+    verify_ahead.verify_ahead(cases, NOBODY_LOOKED)
     assert asked == []

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from gpubench.errors import PlanError
-from gpubench.plan.asked import declare, with_values
+from gpubench.plan.asked import with_values
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import cases_of
 from gpubench.plan.plan import Plan
 from gpubench.plan.rules import selected
 
@@ -30,10 +29,7 @@ implementations:
 
 
 def chosen(plan: Plan, *texts: str) -> list[Case]:
-    groups = plan.groups()
-    cases = [case for group in groups for case in cases_of(group)]
-    more = declare(groups, cases, texts)
-    return selected([case for group in more for case in cases_of(group)], None, texts)
+    return selected(with_values(plan, texts).cases(), None, texts)
 
 
 def names(plan: Plan, *texts: str) -> list[str]:
@@ -58,9 +54,7 @@ def test_a_default_and_what_is_declared_stay_as_they_are(plan_of: PlanOf) -> Non
     assert names(plan, "n=8", "rows=2") == [
         f"{name} columns=3 rows=2 dtype=float32" for name in ("numpy", "other")
     ]
-    groups = plan.groups()
-    cases = [case for group in groups for case in cases_of(group)]
-    assert declare(groups, cases, ["n=8,16", "implementation=numpy"]) == list(groups)
+    assert with_values(plan, ["n=8,16", "implementation=numpy"]) is plan
 
 
 def test_axes_that_move_together_are_asked_for_together(plan_of: PlanOf) -> None:

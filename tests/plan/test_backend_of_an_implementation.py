@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.suite.loading import load_suite
 
@@ -83,7 +83,7 @@ def test_an_implementation_that_says_no_backend_is_a_fault_that_says_what_to_wri
     assert fault.message == (
         "no backend is said; write `backend: numpy` in it, as its source has no decorator"
     )
-    assert [case.fault for case in cases_of(plan.group("small__fast"))] == [fault.message]
+    assert [case.fault for case in expand(plan.group("small__fast")).cases] == [fault.message]
     assert plan.group("small__fast").backends == {"numpy"}
 
 
@@ -111,7 +111,7 @@ def test_cases_without_a_backend_keep_the_names_that_they_had(tmp_path: Path) ->
     launched = SUITE.replace('fast: {function: "pkg:g"}', launch)
     plan = plan_of_file(tmp_path / "small.yaml", launched)
 
-    assert [case.identity for case in cases_of(plan.group("small__fast"))] == [
+    assert [case.identity for case in expand(plan.group("small__fast")).cases] == [
         "n=8 block=4 device=cuda:0"
     ]
 

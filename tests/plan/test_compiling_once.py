@@ -5,7 +5,7 @@ import pytest
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.errors import PlanError
 from gpubench.measure.direct import jobs
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 
@@ -56,7 +56,7 @@ def plan(tmp_path):
 def test_sizes_launches_and_threads_are_compiled_alike(plan, implementation):
     group = plan.group(f"sample__scale__{implementation}")
 
-    compiled = [case.identity for case in cases_of(group) if "compile" in plan.times_of(case)]
+    compiled = [case.identity for case in expand(group).cases if "compile" in plan.times_of(case)]
 
     assert sorted(compiled) == sorted(COMPILED[implementation])
 
@@ -71,7 +71,9 @@ def test_asv_gets_the_other_times_of_all_cases(tmp_path, plan):
 
 
 def test_cases_that_are_asked_for_are_compiled_once_whichever_they_are(plan):
-    asked = [case for case in cases_of(plan.group("sample__scale__plain")) if case.values["n"] > 8]
+    asked = [
+        case for case in expand(plan.group("sample__scale__plain")).cases if case.values["n"] > 8
+    ]
 
     compiled = [job.case.identity for job in jobs(asked) if job.time == "compile"]
 
@@ -81,7 +83,7 @@ def test_cases_that_are_asked_for_are_compiled_once_whichever_they_are(plan):
 def test_a_formula_without_a_value_does_not_hide_the_other_cases(tmp_path):
     (tmp_path / "sample.yaml").write_text(SUITE.replace("n // 8", "64 // (n - 8)"))
     plan = build_plan(load_suites([tmp_path]), gpu_count=0)
-    cases = list(cases_of(plan.group("sample__scale__sized")))
+    cases = expand(plan.group("sample__scale__sized")).cases
 
     with pytest.raises(PlanError):
         cases[0].with_values()

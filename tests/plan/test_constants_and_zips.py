@@ -11,7 +11,7 @@ import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.explanation import explain
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.plan.rules import skip_reason
@@ -50,7 +50,7 @@ skip: [{when: cells * steps > sm_count, reason: many cells}]
 
 
 def cases(plan: Plan, name: str) -> dict[str, Case]:
-    return {case.identity: case for case in cases_of(plan.group(f"small__{name}"))}
+    return {case.identity: case for case in expand(plan.group(f"small__{name}")).cases}
 
 
 def test_what_let_defines_is_in_no_name_and_its_axes_are_used(plan_of: PlanOf) -> None:
@@ -147,7 +147,7 @@ def test_axes_that_move_together_have_any_values(plan_of: PlanOf) -> None:
         "k=128 m=4096 alpha=0.5 dtype=float64 mode=y",
     ]
     (*_, last) = cases(plan, "numpy").values()
-    assert last.group.size_names == ("k", "m")
+    assert last.group.axes.size_names == ("k", "m")
     assert last.array_specs["a"].dtype == np.float64
     assert [type(value) for value in last.scalars().values()] == [np.float64]
 

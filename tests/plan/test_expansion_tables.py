@@ -177,7 +177,7 @@ def test_identities_do_not_depend_on_the_order_of_the_file(plan_of: PlanOf) -> N
 
     assert [case.identity for case in written] == [case.identity for case in moved]
     assert written[0].identity == "b=3 m=1 n=8 alpha=0.5 dtype=float32"
-    assert written[0].group.size_names == ("b", "m", "n")
+    assert written[0].group.axes.size_names == ("b", "m", "n")
 
 
 def test_an_axis_at_its_default_is_left_out(plan_of: PlanOf) -> None:

@@ -12,7 +12,7 @@ from textwrap import indent
 import pytest
 
 from gpubench.errors import PlanError
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.suite.loading import load_suite
 
@@ -74,7 +74,7 @@ def test_a_group_is_one_class_of_asv(plan_of: PlanOf) -> None:
         "suites.small__cuda.time_kernel",
         "suites.small__cuda.time_end_to_end",
     ]
-    assert len(list(cases_of(group))) == 4
+    assert len(expand(group).cases) == 4
     assert group.source_text().startswith("@cuda.jit")
 
 
@@ -116,14 +116,14 @@ def test_a_function_that_is_missing_is_a_fault_and_its_cases_stay(plan_of: PlanO
         (11, "unknown backend 'nunba'"),
         (12, "module 'gpubench.kernels.elementwise' has no 'vector_ad_cuda'"),
     ]
-    identities = [case.identity for case in cases_of(plan.group("small__cuda"))]
+    identities = [case.identity for case in expand(plan.group("small__cuda")).cases]
     assert identities == [
         "n=8 block=32 device=cuda:0",
         "n=8 block=64 device=cuda:0",
         "n=16 block=32 device=cuda:0",
         "n=16 block=64 device=cuda:0",
     ]
-    assert [case.identity for case in cases_of(plan.group("small__other"))] == ["n=8", "n=16"]
+    assert [case.identity for case in expand(plan.group("small__other")).cases] == ["n=8", "n=16"]
     case = plan.find(f"small__cuda {identities[0]}")
     assert case.backend == "numba_cuda"
     assert case.fault == plan.faults()[1].message

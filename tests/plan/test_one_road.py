@@ -5,10 +5,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from gpubench.plan import plan as room
+from gpubench.plan.asked import with_values
 from gpubench.plan.plan import Plan
 
+T = TypeVar("T")
 PlanOf = Callable[..., Plan]
 PLAN = Path(room.__file__).parent
 KERNEL = """
@@ -25,8 +28,8 @@ implementations:
 """
 
 
-def calls_of_a_plan(plan_of: PlanOf, sizes: list[int]) -> tuple[int, list[str], Counter[str]]:
-    """Return how many cases there are, the rooms in the order in which they were entered, and how
+def calls_of(work: Callable[[], T]) -> tuple[T, list[str], Counter[str]]:
+    """Return the outcome of some work, the rooms in the order in which they were entered, and how
     often each function of them was called."""
     rooms: list[str] = []
     calls: Counter[str] = Counter()
@@ -40,10 +43,16 @@ def calls_of_a_plan(plan_of: PlanOf, sizes: list[int]) -> tuple[int, list[str], 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        cases = [case.identity for case in plan_of(KERNEL.format(sizes=sizes)).cases()]
+        outcome = work()
     finally:
         sys.setprofile(before)
-    return len(cases), list(dict.fromkeys(rooms)), calls
+    return outcome, list(dict.fromkeys(rooms)), calls
+
+
+def calls_of_a_plan(plan_of: PlanOf, sizes: list[int]) -> tuple[int, list[str], Counter[str]]:
+    """Return how many cases there are, and what ``calls_of`` tells of making them."""
+    cases, rooms, calls = calls_of(lambda: [*plan_of(KERNEL.format(sizes=sizes)).cases()])
+    return len(cases), rooms, calls
 
 
 def test_rooms_are_entered_one_after_the_other(plan_of: PlanOf) -> None:
@@ -61,3 +70,28 @@ def test_a_case_more_costs_no_call_of_the_rooms_before_it(plan_of: PlanOf) -> No
     assert {name: number for name, number in after.items() if name.startswith(earlier)} == {
         name: number for name, number in before.items() if name.startswith(earlier)
     }
+
+
+def test_a_group_is_expanded_once_for_all_that_ask_a_plan(plan_of: PlanOf) -> None:
+    def ask() -> Plan:
+        plan = plan_of(KERNEL.format(sizes=[1, 2, 3]) + "measure: [kernel, compile]\n")
+        name = "small__numba.time_kernel n=2 dtype=float32"
+        assert plan.find(name) in [*plan.cases()]
+        assert plan.faults() == plan.warnings() == ()
+        assert plan.times_of(plan.find(name)) == ("kernel",)
+        assert with_values(plan, ["n=2"]) is plan
+        return plan
+
+    plan, _, calls = calls_of(ask)
+
+    assert calls["expansion.expand"] == len(plan.groups()) == 2
+
+
+def test_values_that_are_asked_for_expand_their_kernel_alone(plan_of: PlanOf) -> None:
+    plan = plan_of(KERNEL.format(sizes=[1, 2]))
+    expected = len([*plan.cases()])
+
+    wider, _, calls = calls_of(lambda: len([*with_values(plan, ["n=9"]).cases()]))
+
+    assert wider == expected + 4
+    assert calls["expansion.expand"] == 2

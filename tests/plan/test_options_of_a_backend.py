@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpubench.backends.scripted import ScriptedBackend
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import Plan
 from gpubench.plan.version import benchmark_version
 
@@ -32,7 +32,7 @@ def scripted_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def identities(plan: Plan, name: str) -> list[str]:
-    return [case.identity for case in cases_of(plan.group(f"small__{name}"))]
+    return [case.identity for case in expand(plan.group(f"small__{name}")).cases]
 
 
 def test_an_implementation_multiplies_over_the_axes_of_its_options(plan_of: PlanOf) -> None:
@@ -49,7 +49,7 @@ def test_an_implementation_multiplies_over_the_axes_of_its_options(plan_of: Plan
 
 
 def test_a_formula_has_a_value_at_each_case(plan_of: PlanOf) -> None:
-    cases = cases_of(plan_of(KERNEL).group("small__other"))
+    cases = expand(plan_of(KERNEL).group("small__other")).cases
 
     assert [case.options() for case in cases] == [{"chunks": chunks} for chunks in (4, 2, 32, 16)]
 
@@ -59,7 +59,7 @@ def test_numbers_flags_and_quoted_words_are_values(plan_of: PlanOf) -> None:
         "parameters: {pieces: [2, 4]}\n", ""
     )
 
-    case, _ = cases_of(plan_of(text).group("small__other"))
+    case, _ = expand(plan_of(text).group("small__other")).cases
 
     assert case.options() == {"chunks": "jit", "eager": True}
 
@@ -84,8 +84,8 @@ def test_an_unknown_option_is_a_fault_of_its_implementation(
 
     (fault,) = plan.faults()
     assert (fault.line, fault.message) == (11, message)
-    assert {case.fault for case in cases_of(plan.group("small__other"))} == {message}
-    assert {case.fault for case in cases_of(plan.group("small__numpy"))} == {None}
+    assert {case.fault for case in expand(plan.group("small__other")).cases} == {message}
+    assert {case.fault for case in expand(plan.group("small__numpy")).cases} == {None}
 
 
 def test_a_backend_without_options_takes_none(plan_of: PlanOf) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpubench.plan.expansion import cases_of
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import Plan
 from gpubench.plan.rules import skip_reason
 
@@ -185,7 +185,7 @@ def test_an_included_case_may_be_the_only_one_on_a_device(plan_of: PlanOf) -> No
     text = KERNEL.replace('[cpu, "cuda:0"]', "[cpu]")
     plan = plan_of(text + 'include: [{implementation: tiled, values: {n: 8}, device: "cuda:1"}]\n')
 
-    assert [case.identity for case in cases_of(plan.group("small__tiled"))] == [
+    assert [case.identity for case in expand(plan.group("small__tiled")).cases] == [
         "n=8 block=32 device=cuda:1"
     ]
     assert plan.warnings() == ()
@@ -220,7 +220,7 @@ def test_an_include_with_a_block_does_not_ask_for_that_of_its_implementation(
     entries.append("{implementation: tiled, values: {n: 9, tile: 4}}")
     plan = plan_of(f"{text}include: [{', '.join(entries)}]\n")
 
-    cases = [case for case in cases_of(plan.group("small__tiled")) if case.values["n"] == 9]
+    cases = [case for case in expand(plan.group("small__tiled")).cases if case.values["n"] == 9]
 
     assert [case.identity for case in cases] == [
         "n=9 block=3 grid=5 device=cuda:0",

@@ -294,6 +294,31 @@ def test_a_damaged_or_foreign_file_is_made_anew(
     assert reads == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_TABLES", store._TABLES.replace("missing varchar,", "missing varchar, extra double,")),
+        ("DETAILS", {**store.DETAILS, "score": "VARCHAR"}),
+        ("_SOURCES", {**store._SOURCES, "status": f"{[*STATUSES, 'lost']}[p.status + 1]"}),
+    ],
+)
+def test_a_table_is_made_again_for_other_columns_and_statuses(
+    directory: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    content(kept(directory))
+    reads.clear()
+    content(kept(directory))
+    assert reads == []
+    monkeypatch.setattr(store, name, value)
+    store._schema.cache_clear()
+    try:
+        content(kept(directory))
+    finally:
+        store._schema.cache_clear()
+
+    assert len(reads) == 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [120_000, pytest.param(40_000, marks=pytest.mark.thorough)])
 def test_damage_that_shows_in_a_query_removes_the_file(directory: Path, step: int) -> None:

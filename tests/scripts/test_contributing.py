@@ -33,7 +33,7 @@ def test_the_files_hold_what_recipes_say_that_they_hold() -> None:
         r"((?:`\w+(?:\(\))?`[^`.;:]{0,40}?){1,2}) (?:of|in|to) `([\w/]+\.py)`", text
     )
     named = {(name, path) for names, path in places for name in re.findall(r"`(\w+)", names)}
-    assert {("PAGES", "report/site.py"), ("_CELLS", "results/rows.py")} <= named
+    assert {("PAGES", "report/site.py"), ("_VALUES", "results/rows.py")} <= named
     missing = [
         (name, path)
         for name, path in sorted(named)
@@ -48,6 +48,7 @@ def test_the_files_hold_what_recipes_say_that_they_hold() -> None:
         "A backend option",
         "A language of kernels",
         "How rounds work",
+        "A column of the table",
         "A statistic",
         "A bound",
         "A check",

@@ -13,7 +13,8 @@ MAX_WORDS = 25
 PAGES = [
     path.relative_to(CHECKOUT).as_posix()
     for path in (
-        *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "softcuda/README.md")),
+        *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        CHECKOUT / "softcuda/README.md",
         *sorted((CHECKOUT / "docs").glob("*.md")),
         *sorted((CHECKOUT / "examples").rglob("*.md")),
     )

@@ -8,7 +8,6 @@ from typing import get_args
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.names import DECLARED_TIMES, TIMES, Time
 from gpubench.report.comparison_columns import COMPARISON_COLUMNS
-from gpubench.results.store import _STATUS
 from gpubench.statuses import (
     DECLARED_STATUSES,
     FAILURES,
@@ -64,14 +63,6 @@ def test_every_status_is_declared_once_with_a_letter_and_an_urgency_of_its_own()
 def test_a_status_is_a_failure_or_right_or_not_measured() -> None:
     assert {*FAILURES, *RIGHT_STATUSES, *UNMEASURED_STATUSES} == set(STATUSES)
     assert not set(FAILURES) & {*RIGHT_STATUSES, *UNMEASURED_STATUSES}
-
-
-def test_the_numbers_of_statuses_in_stored_tables_stay() -> None:
-    """A status that is new comes last, or ``FORMAT`` of the table goes up."""
-    stored = ["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
-
-    assert [*STATUSES[: len(stored)]] == stored
-    assert str([*STATUSES]) in _STATUS
 
 
 def test_no_other_module_lists_statuses() -> None:

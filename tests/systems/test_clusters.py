@@ -34,8 +34,8 @@ from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.names import format_identity, parse_identity
-from gpubench.plan import expansion
 from gpubench.plan.case import Case
+from gpubench.plan.expansion import expand
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 
@@ -272,8 +272,8 @@ def test_a_folder_for_sockets_has_a_short_name_wherever_others_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for for_sockets, parent in ((False, tmp_path), (True, Path("/tmp"))):
-        with temporary.temporary_folder("tried", for_sockets=for_sockets) as folder:
+    for most, parent in ((sys.maxsize, tmp_path), (17, Path("/tmp"))):
+        with temporary.temporary_folder("tried", max_characters=most) as folder:
             assert folder.parent == parent
 
 
@@ -629,7 +629,7 @@ def smallest_cases() -> list[Any]:
     for name in ("clusters", "map", "frames"):
         for group in build_plan([load_suite(SUITES / f"{name}.yaml", "smoke")], 0).groups():
             if group.backend in ("dask", "ray"):
-                cases = reversed(list(expansion.cases_of(group)))
+                cases = reversed(expand(group).cases)
                 chosen += {case.device: case for case in cases}.values()
     return [pytest.param(case, id=f"{case.kernel_name}-{case.device}") for case in chosen]
 
