@@ -431,6 +431,8 @@ class Case:
         For an ``include`` and its index: what it gives in place of the implementation's.
         """
         launch, threads = self.implementation.launch, self.implementation.threads
+        if launch is None and not threads and entry is None:
+            return iter(((None, None, None),))
         blocks, block_at = launch.blocks() if launch else (), self._at("launch", "block")
         grids, grid_at = launch.grids() if launch else (), self._at("launch", "grid")
         if entry is not None:
@@ -461,9 +463,10 @@ class Case:
         """
         if self.problem is not None:
             raise self.problem
-        declared, at = self.implementation.launch, self._at("launch")
+        declared = self.implementation.launch
         if declared is None:
             return None
+        at = self._at("launch")
         if self.block is None:
             message = "`launch` has no `block`; write `block: [64, 256]` in it, threads in a block"
             raise PlanError(self.group.fault_at(at, message))
