@@ -45,7 +45,7 @@ from gpubench.measure.sampling import (
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import case_named, cases_of, compiled_apart
-from gpubench.plan.group import Group
+from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.processes import end_with_parent
@@ -80,9 +80,13 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     source = folder if asked is None else folder / f"{asked.suite}.yaml"
     loaded = load_suites([source], preset)
     provenance = find_provenance(loaded) if started_by_asv() else NOBODY_LOOKED
-    groups: Sequence[Group] = build_plan(loaded, count).groups()
-    if asked is not None:
-        groups = [group for group in groups if group.class_name == asked.class_name]
+    groups: Sequence[Group]
+    if asked is None:
+        groups = build_plan(loaded, count).groups()
+    else:  # of its kernel alone, so that no other kernel's code and backends are looked at
+        kernels = (one for one in loaded if asked.kernel in one.suite.kernels)
+        made = (group for one in kernels for group in kernel_groups(one, asked.kernel, count))
+        groups = [one for one in made if one.has_cases and one.class_name == asked.class_name]
     classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use

@@ -23,13 +23,14 @@ import sysconfig
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import Backend
 from gpubench.environment import environment
 from gpubench.files import TOUCHED_SECONDS, replace_file
 from gpubench.git import ask_git
@@ -67,6 +68,19 @@ UNUSED_SECONDS = 3600.0
 """A folder that was used since is not removed: another process may compile into it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
+    """What the folders of compiled code follow from."""
+
+    digest: str | None
+    """Of everything that code is compiled from; ``None`` where a project has more files than are
+    looked through."""
+    variables: tuple[str, ...]
+    """Environment variables of all backends that name caches."""
+    movers: tuple[str, ...]
+    """Backends whose functions may exist already (``Backend.move_caches``)."""
+
+
 @contextmanager
 def caches_of_sources() -> Iterator[None]:
     """Have the processes that are started inside the block compile into folders of the sources."""
@@ -81,11 +95,12 @@ def keep_caches_apart() -> None:
     Functions that were made before move there too: asv imports the modules of ``benchmarks/`` one
     after another, and others than ours may have imported kernels.
     """
-    stack = ExitStack()
-    os.environ.update(cache_variables(stack))
+    stack, base = ExitStack(), _base()
+    facts = remembered_facts(base)
+    os.environ.update(_make_folders(facts, base, stack))
     atexit.register(stack.close)
-    for backend in registry.usable():
-        backend.move_caches()
+    for name in facts.movers:
+        registry.get(name).move_caches()
 
 
 def cache_variables(stack: ExitStack) -> dict[str, str]:
@@ -96,12 +111,16 @@ def cache_variables(stack: ExitStack) -> dict[str, str]:
     removes. A compiler that cannot write where it is told to would look elsewhere.
     """
     base = _base()
-    digest = remembered_digest(base)
+    return _make_folders(remembered_facts(base), base, stack)
+
+
+def _make_folders(facts: CacheFacts, base: Path, stack: ExitStack) -> dict[str, str]:
+    """Return the folder of each variable, as ``cache_variables`` says."""
     folders: dict[str, str] = {}
-    for name in dict.fromkeys(name for one in registry.usable() for name in one.caches):
+    for name in facts.variables:
         given = os.environ.get(name)
         inside = Path(given, "gpubench") if given else base
-        folder = digest and _make_folder(inside, digest, name)
+        folder = facts.digest and _make_folder(inside, facts.digest, name)
         folders[name] = str(folder or stack.enter_context(temporary_folder("compiled")))
     return folders
 
@@ -138,11 +157,12 @@ def _remove_unused(inside: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remembered_digest(base: Path) -> str | None:
-    """Return ``digest_of_sources``, from a file beside the folder ``base`` of compiled code where
+def remembered_facts(base: Path) -> CacheFacts:
+    """Return the facts of now, from a file beside the folder ``base`` of compiled code where
     no source was touched since another process wrote it: then only sizes and moments are read.
 
-    Under asv's ``spawn`` each case has a process, which would read all sources.
+    Under asv's ``spawn`` each case has a process, which would read all sources and import all
+    backends.
     """
     folders, installed = _sources()
     memory = base.with_name(f"{base.name}-digests")
@@ -151,15 +171,21 @@ def remembered_digest(base: Path) -> str | None:
     path = memory / place
     if stamp is not None:
         with suppress(OSError, ValueError):
-            known, digest = path.read_text("ascii").split(" ")
+            known, digest, variables, movers = json.loads(path.read_text("ascii"))
             if known == stamp:
-                return digest
-    digest_now = _digest(folders, installed)
-    if stamp is not None and digest_now is not None:
+                return CacheFacts(digest, tuple(variables), tuple(movers))
+    backends = list(registry.usable())
+    facts = CacheFacts(
+        _digest(folders, installed),
+        tuple(dict.fromkeys(name for one in backends for name in one.caches)),
+        tuple(one.name for one in backends if type(one).move_caches is not Backend.move_caches),
+    )
+    if stamp is not None and facts.digest is not None:
         with suppress(OSError):
             memory.mkdir(parents=True, exist_ok=True)
-            replace_file(path, f"{stamp} {digest_now}".encode())
-    return digest_now
+            text = json.dumps([stamp, facts.digest, facts.variables, facts.movers])
+            replace_file(path, text.encode())
+    return facts
 
 
 def digest_of_sources() -> str | None:
@@ -264,6 +290,8 @@ def origin_of(distribution: Distribution) -> tuple[Path, bool] | None:
         return None
     if url.scheme != "file":
         return None
+    from urllib.request import url2pathname  # which brings http: only where it is needed
+
     path = Path(url2pathname(url.path))
     return path, bool(origin.get("dir_info", {}).get("editable"))
 
