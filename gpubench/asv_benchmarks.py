@@ -45,7 +45,8 @@ from gpubench.measure.sampling import (
 )
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import Expansion, compiled_apart
+from gpubench.plan.expansion import Expansion, compiled_apart, expand
+from gpubench.plan.group import kernel_groups
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.processes import end_with_parent
@@ -80,22 +81,23 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     source = folder if asked is None else folder / f"{asked.suite}.yaml"
     loaded = load_suites([source], preset)
     provenance = find_provenance(loaded) if started_by_asv() else NOBODY_LOOKED
-    plan = build_plan(loaded, count)
-    groups = plan.groups()
-    if asked is not None:
-        groups = tuple(group for group in groups if group.class_name == asked.class_name)
-    expansions = {group.class_name: plan.expansion(group) for group in groups}
+    if asked is None:
+        expansions = tuple(build_plan(loaded, count).expansions())
+    else:  # of its kernel alone, so that no other kernel's code and backends are looked at
+        kernels = (one for one in loaded if asked.kernel in one.suite.kernels)
+        made = (group for one in kernels for group in kernel_groups(one, asked.kernel, count))
+        groups = (one for one in made if one.has_cases and one.class_name == asked.class_name)
+        expansions = tuple(map(expand, groups))
     classes = {
-        name: benchmark_class(expansion, count, provenance)
-        for name, expansion in expansions.items()
+        each.group.class_name: benchmark_class(each, count, provenance) for each in expansions
     }
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
-        verify_ahead(chain.from_iterable(each.cases for each in expansions.values()), provenance)
-        for name in sorted({name for group in groups for name in group.backends}):
+        verify_ahead(chain.from_iterable(each.cases for each in expansions), provenance)
+        for name in sorted({name for each in expansions for name in each.group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()
         # Garbage collection in a fork looks at all objects of this process and so copies their

@@ -24,13 +24,14 @@ import sysconfig
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import astuple, dataclass
 from importlib.metadata import Distribution, distributions
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import Backend
 from gpubench.environment import environment
 from gpubench.files import TOUCHED_SECONDS, replace_file
 from gpubench.git import ask_git
@@ -68,6 +69,21 @@ UNUSED_SECONDS = 3600.0
 """A folder that was used since is not removed: another process may compile into it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
+    """What the folders of compiled code follow from."""
+
+    digest: str | None
+    """Of everything that code is compiled from; ``None`` where a project has more files than are
+    looked through."""
+    variables: tuple[str, ...]
+    """Environment variables of all backends that name caches."""
+    movers: tuple[str, ...]
+    """Backends whose functions may exist already (``Backend.move_caches``)."""
+    code_settings: tuple[str, ...]
+    """Patterns of environment variables that change code, of all backends."""
+
+
 @contextmanager
 def caches_of_sources() -> Iterator[None]:
     """Have the processes that are started inside the block compile into folders of the sources."""
@@ -82,11 +98,12 @@ def keep_caches_apart() -> None:
     Functions that were made before move there too: asv imports the modules of ``benchmarks/`` one
     after another, and others than ours may have imported kernels.
     """
-    stack = ExitStack()
-    os.environ.update(cache_variables(stack))
+    stack, base = ExitStack(), _base()
+    facts = remembered_facts(base)
+    os.environ.update(_make_folders(facts, base, stack))
     atexit.register(stack.close)
-    for backend in registry.usable():
-        backend.move_caches()
+    for name in facts.movers:
+        registry.get(name).move_caches()
 
 
 def cache_variables(stack: ExitStack) -> dict[str, str]:
@@ -97,12 +114,16 @@ def cache_variables(stack: ExitStack) -> dict[str, str]:
     removes. A compiler that cannot write where it is told to would look elsewhere.
     """
     base = _base()
-    digest = remembered_digest(base)
+    return _make_folders(remembered_facts(base), base, stack)
+
+
+def _make_folders(facts: CacheFacts, base: Path, stack: ExitStack) -> dict[str, str]:
+    """Return the folder of each variable, as ``cache_variables`` says."""
     folders: dict[str, str] = {}
-    for name in dict.fromkeys(name for one in registry.usable() for name in one.caches):
+    for name in facts.variables:
         given = os.environ.get(name)
         inside = Path(given, "gpubench") if given else base
-        folder = digest and _make_folder(inside, digest, name)
+        folder = facts.digest and _make_folder(inside, facts.digest, name)
         folders[name] = str(folder or stack.enter_context(temporary_folder("compiled")))
     return folders
 
@@ -139,11 +160,12 @@ def _remove_unused(inside: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remembered_digest(base: Path) -> str | None:
-    """Return ``digest_of_sources``, from a file beside the folder ``base`` of compiled code where
+def remembered_facts(base: Path) -> CacheFacts:
+    """Return the facts of now, from a file beside the folder ``base`` of compiled code where
     no source was touched since another process wrote it: then only sizes and moments are read.
 
-    Under asv's ``spawn`` each case has a process, which would read all sources.
+    Under asv's ``spawn`` each case has a process, which would read all sources and import all
+    backends.
     """
     folders, installed = _sources()
     memory = base.with_name(f"{base.name}-digests")
@@ -151,35 +173,55 @@ def remembered_digest(base: Path) -> str | None:
     place = hashlib.blake2b(repr((sys.prefix, folders)).encode(), digest_size=12).hexdigest()
     path = memory / place
     if stamp is not None:
-        with suppress(OSError, ValueError):
-            known, digest = path.read_text("ascii").split(" ")
-            if known == stamp:
-                return digest
-    digest_now = _digest(folders, installed)
-    if stamp is not None and digest_now is not None:
+        with suppress(OSError, ValueError, TypeError):
+            known, digest, *names = json.loads(path.read_text("ascii"))
+            facts = CacheFacts(digest, *map(tuple, names))
+            if known == _with_settings(stamp, facts.code_settings):
+                return facts
+    facts = _find_facts(folders, installed)
+    if stamp is not None and facts.digest is not None:
         with suppress(OSError):
             memory.mkdir(parents=True, exist_ok=True)
-            replace_file(path, f"{stamp} {digest_now}".encode())
-    return digest_now
+            kept = _with_settings(stamp, facts.code_settings), *astuple(facts)
+            replace_file(path, json.dumps(kept).encode())
+    return facts
+
+
+def _find_facts(folders: Iterable[Path], installed: str) -> CacheFacts:
+    """Ask all backends."""
+    backends = list(registry.usable())
+    settings = tuple(filter(None, (one.code_settings for one in backends)))
+    return CacheFacts(
+        _digest(folders, _with_settings(installed, settings)),
+        tuple(dict.fromkeys(name for one in backends for name in one.caches)),
+        tuple(one.name for one in backends if type(one).move_caches is not Backend.move_caches),
+        settings,
+    )
+
+
+def _with_settings(text: str, patterns: Iterable[str]) -> str:
+    """Return the text with the environment variables of these names and what they are set to."""
+    names = re.compile("|".join(patterns) or r"(?!)")
+    set_to = sorted(item for item in os.environ.items() if names.fullmatch(item[0]))
+    return f"{text} {json.dumps(set_to)}"
 
 
 def digest_of_sources() -> str | None:
     """Return a digest of everything that compiled code is made from; ``None`` where a project has
     more files than are looked through."""
-    return _digest(*_sources())
+    return _find_facts(*_sources()).digest
 
 
 def _sources() -> tuple[list[Path], str]:
-    """Return the folders whose files compiled code is made from, and all else that it is made
-    from: Python, settings, installed distributions."""
-    settings = sorted(item for item in os.environ.items() if _changes_code(item[0]))
+    """Return the folders whose files compiled code is made from, and what else it is made from but
+    for settings: Python, installed distributions."""
     folders, installed = set[Path](), list[str]()
     for distribution in distributions():
         name, folder, content = _identify(distribution)
         installed.append(f"{name} {content}")
         folders |= {folder} if folder else set()
     folders |= {project_folder(entry) for entry in own_entries()}
-    return sorted(folders), json.dumps([sys.version, settings, sorted(installed)])
+    return sorted(folders), json.dumps([sys.version, sorted(installed)])
 
 
 def _stamp(folders: Iterable[Path], installed: str, left_out: set[str]) -> str | None:
@@ -233,12 +275,6 @@ def _digest(folders: Iterable[Path], installed: str) -> str | None:
     return value.hexdigest()
 
 
-def _changes_code(variable: str) -> bool:
-    """Return whether an environment variable changes the code that a backend makes."""
-    patterns = (backend.code_settings for backend in registry.usable())
-    return any(re.fullmatch(pattern, variable) for pattern in patterns if pattern)
-
-
 def _identify(distribution: Distribution) -> tuple[str, Path | None, str]:
     """Return name and version of a distribution, and for one from a local folder that folder where
     it is editable, else the digests of its files: its version may stay as it is."""
@@ -266,6 +302,8 @@ def origin_of(distribution: Distribution) -> tuple[Path, bool] | None:
         return None
     if url.scheme != "file":
         return None
+    from urllib.request import url2pathname  # which brings http: only where it is needed
+
     path = Path(url2pathname(url.path))
     return path, bool(origin.get("dir_info", {}).get("editable"))
 

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby
 from statistics import median
 
@@ -24,7 +25,7 @@ from gpubench.measure.observers.pairs import opponent_of
 from gpubench.measure.outcomes import baseline_of, case_record, one_of_each
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import SamplePlan, sample_plan
-from gpubench.measure.worker import Unanswered, Worker
+from gpubench.measure.worker import Unanswered, Worker, get_ready
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import compiled_apart
@@ -167,12 +168,19 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
     """
     stack = ExitStack()
     stack.enter_context(caches_of_sources())
-    worker = Worker(take_turn, backends=backends, warned=warned)
-    stack.callback(worker.end)
+    backends = tuple(backends)
+    get_ready(backends)
     taken: list[Job] = []
     """In the present process."""
 
+    @cache
+    def make_worker() -> Worker:
+        worker = Worker(take_turn, backends=backends, warned=warned)
+        stack.callback(worker.end)
+        return worker
+
     def take(job: Job) -> Measured:
+        worker = make_worker()
         if taken and (
             _kernel_of(job) != _kernel_of(taken[-1])
             or any(job is one for one in taken)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from gpubench.measure import watcher
 from gpubench.parallel import processors
@@ -43,8 +44,7 @@ WINDOW = 0.1
 """Seconds from which ticks tell something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(NamedTuple):
     """Of one thread, so far."""
 
     running: float
@@ -78,17 +78,18 @@ class CoreUse:
 
 def counters() -> Counters:
     """Read those of this process: some 20 µs for each thread; ``pathlib`` takes twice as long."""
-    threads: dict[str, Thread] | None = None
-    with suppress(OSError, ValueError):
-        threads = {}
+    threads: dict[str, Thread] = {}
+    with suppress(OSError, ValueError):  # on another system, or in a sandbox
         for thread in os.scandir("/proc/self/task"):
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            try:
                 file = os.open(f"{thread.path}/schedstat", os.O_RDONLY)
                 try:
-                    running, waiting, _ = map(int, os.read(file, 100).split())
+                    running, waiting, _ = os.read(file, 100).split()
                 finally:
                     os.close(file)
-                threads[thread.name] = Thread(running / 1e9, waiting / 1e9)
+            except (FileNotFoundError, ProcessLookupError):  # it has just ended
+                continue
+            threads[thread.name] = Thread(int(running) / 1e9, int(waiting) / 1e9)
     return Counters(time.perf_counter(), threads or None)
 
 
@@ -129,8 +130,10 @@ def waited(before: Counters, after: Counters) -> float | None:
     ``None`` where the system does not say."""
     if before.threads is None or after.threads is None:
         return None
-    old = {number: before.threads.get(number, Thread(0.0, 0.0)) for number in after.threads}
-    return sum(one.waiting - old[number].waiting for number, one in after.threads.items())
+    seconds, old = 0.0, before.threads
+    for number, thread in after.threads.items():
+        seconds += thread.waiting - (old[number].waiting if number in old else 0.0)
+    return seconds
 
 
 def ran(before: Counters, after: Counters) -> list[int]:

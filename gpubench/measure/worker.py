@@ -63,11 +63,7 @@ class Worker:
         self._warned = Counter() if warned is None else warned
         self._in_software = in_software or requested()
         self._forks = HAS_FORK_SERVER and not self._in_software
-        if HAS_FORK_SERVER:
-            _start_tracker()
-        if self._forks:
-            preloaded = {PRELOADED: " ".join(sorted(set(backends)))}
-            start_fork_server("gpubench.preloaded", preloaded)
+        get_ready(backends, in_software=self._in_software)
         self._limit = self.deadline = 0.0
         """By ``time.monotonic``, of the present item."""
         self._start()
@@ -144,6 +140,17 @@ class Worker:
         """What ``multiprocessing.connection.wait`` waits for: an answer, and the process's end.
         The end alone is not seen in the connection, which a process that was forked in it holds."""
         return self._connection, self._process.sentinel
+
+
+def get_ready(backends: Iterable[str], *, in_software: bool = False) -> None:
+    """Start the process that workers are forked from, where they are: it imports on another core
+    what all need while this process goes on. A worker that is made before waits for it."""
+    if not HAS_FORK_SERVER:
+        return
+    _start_tracker()
+    if not (in_software or requested()):
+        preloaded = {PRELOADED: " ".join(sorted(set(backends)))}
+        start_fork_server("gpubench.preloaded", preloaded)
 
 
 def answering(workers: Sequence[Worker]) -> list[Worker]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gpubench.errors import PlanError
 from gpubench.names import Value, parse_value
@@ -17,9 +17,10 @@ from gpubench.plan.rules import SHAPES, as_in_identity, read_shape, value_text
 from gpubench.suite.model import Implementation, Kernel, Range, Zip, axis_values
 from gpubench.suite.types import AxisValue, DeviceName, SizeValue
 
-SIZE = TypeAdapter[Any](SizeValue)
-PARAMETER = TypeAdapter[Any](AxisValue)
-DEVICE = TypeAdapter[Any](DeviceName)
+_LATER = ConfigDict(defer_build=True)  # where a value is asked for, which is seldom
+SIZE = TypeAdapter[Any](SizeValue, config=_LATER)
+PARAMETER = TypeAdapter[Any](AxisValue, config=_LATER)
+DEVICE = TypeAdapter[Any](DeviceName, config=_LATER)
 LAUNCH_NAMES = frozenset({*SHAPES, "threads"})
 """Names of what implementations declare of their launch."""
 

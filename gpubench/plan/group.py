@@ -160,7 +160,7 @@ class Group:
         """The kernel's devices, ``cuda:*`` taken apart."""
         return devices_named(self.kernel.devices, self.gpu_count)
 
-    @property
+    @cached_property
     def has_cases(self) -> bool:
         """Whether any device serves it, or an ``include`` names one that does."""
         named = [entry.device for _, entry in self.includes if entry.device is not None]
@@ -250,8 +250,9 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
     groups: dict[str, Group] = {}
     axes = used_axes(loaded.suite.kernels[kernel_name])
     missing_data = tuple(_missing_data(loaded, kernel_name))
+    installed = registry.names()
     for name in loaded.suite.kernels[kernel_name].implementations:
-        backend, misfit = _backend(loaded, kernel_name, name)
+        backend, misfit = _backend(loaded, kernel_name, name, installed)
         missing = None
         if backend and misfit is None:
             missing = _missing_code(loaded.suite.kernels[kernel_name], name, registry.get(backend))
@@ -295,13 +296,15 @@ def _missing_data(loaded: LoadedSuite, kernel_name: str) -> Iterator[tuple[Fault
             yield loaded.fault_at(("kernels", kernel_name, *path), str(error)), error
 
 
-def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str | None]:
+def _backend(
+    loaded: LoadedSuite, kernel_name: str, name: str, installed: Sequence[str]
+) -> tuple[str, str | None]:
     """Backend of an implementation (empty where there is none), and why it cannot run.
 
     It is said: by ``backend``, by the implementation's name, or once for the suite.
     """
     kernel = loaded.suite.kernels[kernel_name]
-    implementation, installed = kernel.implementations[name], registry.names()
+    implementation = kernel.implementations[name]
     by_name = name if name in installed else None
     by_kind = TOGETHER if implementation.parts else by_name
     chosen = implementation.backend or by_kind or loaded.suite.backend

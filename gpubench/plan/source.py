@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -178,7 +179,7 @@ def arrays_by_thread(reference: str) -> list[int]:
         return []
     threads, nodes = set[str](), [*ast.walk(definition)]
     for node in nodes:
-        if isinstance(node, ast.Assign) and _is_place_in_grid(ast.unparse(node.value)):
+        if isinstance(node, ast.Assign) and _is_place_in_grid(node.value):
             targets = (each for target in node.targets for each in ast.walk(target))
             threads |= {each.id for each in targets if isinstance(each, ast.Name)}
     indexed = {
@@ -191,8 +192,13 @@ def arrays_by_thread(reference: str) -> list[int]:
     return [place for place, each in enumerate(parameters) if each.arg in indexed]
 
 
-def _is_place_in_grid(value: str) -> bool:
-    return "cuda.grid(" in value or ("threadIdx" in value and "blockIdx" in value)
+def _is_place_in_grid(value: ast.expr) -> bool:
+    words = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(value)
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+    return {"cuda", "grid"} <= words or {"threadIdx", "blockIdx"} <= words
 
 
 def source_text(implementation: Implementation, suite_path: Path | str) -> str:
@@ -225,7 +231,7 @@ def look_again() -> None:
 
 def _find_module(name: str) -> SourceFile | None:
     """Return the module's source; ``None`` where there is none to read."""
-    located = _locate(name, (*SEARCHED_FIRST, str(Path.cwd()), *sys.path))
+    located = _locate(name, (*SEARCHED_FIRST, os.getcwd(), *sys.path))  # noqa: PTH109 (fast)
     if located is None:
         return None
     package, path = located

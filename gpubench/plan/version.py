@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -63,10 +63,27 @@ def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> st
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _fields(model: BaseModel, names: set[str]) -> dict[str, Any]:
+def _fields(model: BaseModel, names: Iterable[str]) -> dict[str, Any]:
     """Fields that are not at their default: a field that the format gains later changes nothing."""
-    # What stands in for a formula is not of its type, which is no fault here.
-    return model.model_dump(include=names, exclude_defaults=True, warnings=False)
+    # By ``model_dump`` pydantic would make validators of each model in each process of asv's.
+    fields = type(model).model_fields
+    values = {name: getattr(model, name) for name in names}
+    return {
+        name: _plain(value)
+        for name, value in values.items()
+        if value != fields[name].get_default(call_default_factory=True)
+    }
+
+
+def _plain(part: Any) -> Any:
+    """Return the part with models as mappings of their fields."""
+    if isinstance(part, BaseModel):
+        return _fields(part, type(part).model_fields)
+    if isinstance(part, Mapping):
+        return {name: _plain(value) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return tuple(map(_plain, part))
+    return part
 
 
 def _formula(value: Expression) -> str:

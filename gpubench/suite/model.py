@@ -862,15 +862,15 @@ def _collect_formulas(
     found: list[tuple[tuple[str | int, ...], Expression]],
 ) -> None:
     steps: Iterable[tuple[str | int, object]] = ()
-    if isinstance(part, Expression):
+    if type(part) is Expression:
         found.append((path, part))
-    elif isinstance(part, Model):
-        values = vars(part)
-        steps = [(step, values[name]) for step, name in _steps(type(part))]
-    elif isinstance(part, dict):
+    elif type(part) is dict:
         steps = part.items()
     elif isinstance(part, list | tuple):
         steps = enumerate(part)
+    elif isinstance(part, Model):  # last, since pydantic makes the question a slow one
+        values = vars(part)
+        steps = [(step, values[name]) for step, name in _steps(type(part))]
     for step, inner in steps:
         if inner and type(inner) not in _LEAVES:  # most of what there is
             _collect_formulas(inner, (*path, step), found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpubench.errors import Fault
 from gpubench.names import Value
@@ -12,8 +12,7 @@ Path = tuple[str | int, ...]
 """Keys and indices from the root of a suite to one of its values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):  # made in half the time of a frozen dataclass, of each value and key
     """The place in a file that set a value."""
 
     path: str
@@ -34,7 +33,7 @@ class Origin:
         return Fault(self.path, self.line, self.column, message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # nothing changes one; frozen, making each value would take twice as long
 class Node:
     """One value of a file."""
 
@@ -85,11 +84,12 @@ class Node:
 
     def plain(self) -> Any:
         """Return the value without places: numbers, text, tuples and dictionaries."""
-        if isinstance(self.content, dict):
-            return {key: node.plain() for key, node in self.content.items()}
-        if isinstance(self.content, tuple):
-            return tuple(node.plain() for node in self.content)
-        return self.content
+        content = self.content
+        if isinstance(content, dict):
+            return {key: node.plain() for key, node in content.items()}
+        if isinstance(content, tuple):
+            return tuple([node.plain() for node in content])
+        return content
 
     def key_fault(self, message: str) -> Fault:
         """Return a fault at the key that names it."""

@@ -17,7 +17,6 @@ from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
 from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
-from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
 from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
@@ -186,6 +185,10 @@ def control_rows(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> list[dict
 
 def _rate_doubts(row: Row, doubts: Doubts) -> list[str]:
     """Say why rates of a row do not rest on counted work."""
+    if not doubts:
+        return []
+    from gpubench.report.declared_view import doubt_words  # which brings all of the report
+
     rates = {"bytes": row.bytes_per_second, "flops": row.flops_per_second}
     doubt = doubts.get((row.name.suite, row.name.kernel), NO_DOUBTS).of(row.name.implementation)
     return [words for kind, words in doubt_words(doubt).items() if rates[kind]]

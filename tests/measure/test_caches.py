@@ -16,7 +16,7 @@ from gpubench.measure.caches import (
     MAX_FOLDERS,
     cache_variables,
     digest_of_sources,
-    remembered_digest,
+    remembered_facts,
 )
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -202,10 +202,10 @@ def test_the_second_process_reads_no_source_until_one_is_touched(
     if has_git:
         in_git(project)
     age(project)
-    first = remembered_digest(tmp_path / "compiled")
+    first = remembered_facts(tmp_path / "compiled").digest
     assert first == digest_of_sources()
     reading.clear()
-    assert remembered_digest(tmp_path / "compiled") == first
+    assert remembered_facts(tmp_path / "compiled").digest == first
     assert not reading
 
     changed = project / {"new": "new.py", "new in a hidden folder": ".kept/new.py"}.get(
@@ -217,17 +217,26 @@ def test_the_second_process_reads_no_source_until_one_is_touched(
         changed.write_text("scale = 3\n")  # helper.py stays as large
         moment = 1_000_000_000 if change == "edited, as old as before" else 1_000_000_100
         os.utime(changed, (moment, moment))
-    after = remembered_digest(tmp_path / "compiled")
+    after = remembered_facts(tmp_path / "compiled").digest
     assert after == digest_of_sources()
     assert (after != first) == (has_git or change != "new in a hidden folder")
+
+
+def test_the_second_process_imports_no_backend_to_find_the_folders(project, tmp_path, monkeypatch):
+    age(project)
+    first = remembered_facts(tmp_path / "compiled")
+    monkeypatch.setattr(registry, "usable", lambda: pytest.fail("backends are imported"))
+    assert remembered_facts(tmp_path / "compiled") == first
+    assert "NUMBA_CACHE_DIR" in first.variables
+    assert "numba" in first.movers
 
 
 def test_a_file_that_was_touched_just_now_is_read_each_time(project, tmp_path, reading):
     age(project)
     (project / "helper.py").touch()
-    remembered_digest(tmp_path / "compiled")
+    remembered_facts(tmp_path / "compiled")
     reading.clear()
-    remembered_digest(tmp_path / "compiled")
+    remembered_facts(tmp_path / "compiled")
     assert "helper.py" in reading
 
 
@@ -237,10 +246,10 @@ def test_results_that_asv_keeps_in_the_project_are_no_source(
     in_git(project)
     monkeypatch.setenv(VARIABLE, json.dumps({"results_dir": str(project / "results")}))
     age(project)
-    before = remembered_digest(tmp_path / "compiled")
+    before = remembered_facts(tmp_path / "compiled").digest
     (project / "results/box").mkdir(parents=True)
     (project / "results/box/one.json").write_text("{}")
-    assert digest_of_sources() == before == remembered_digest(tmp_path / "compiled")
+    assert digest_of_sources() == before == remembered_facts(tmp_path / "compiled").digest
 
 
 @pytest.mark.parametrize("reason", ["too many files", "nothing can be written"])

@@ -141,6 +141,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("kernels:\n", "presets: {smoke: {implementations: {¦cud: {}}}}\nkernels:\n", "implementation 'cud' is not declared by any kernel; did you mean 'cuda'?"),
         ("kernels:\n", "presets: {smoke: {implementations: {numpy: {¦launch: {}}}}}\nkernels:\n", "implementation 'numpy' declares no launch"),
         ("kernels:\n", "presets: {smoke: {sizes: {n: {¦launch: 1}}}}\nkernels:\n", "unknown field 'launch' in size 'n'; allowed: values, pow2, geometric, linear, default, was, zip"),
+        ("kernels:\n", "presets: {smoke: {sizes: {n: [2]}, parameters: {dtype: [¦floot32]}}}\nkernels:\n", "unknown dtype 'floot32'; did you mean 'float32'?"),
         ("kernels:\n", "presets: {smoke: {launch: {block: [¦m]}}}\nkernels:\n", "unknown name 'm'; allowed: n, dtype, tile (in 'm')"),
         ("kernels:\n", "¦pairs: [{name: p, baseline: x, candidate: y}]\nkernels:\n", "both kernels and pairs; a suite has one of them"),
     ],
