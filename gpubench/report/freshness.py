@@ -231,15 +231,20 @@ def template_files(overrides: Path | None, output: Path) -> list[Path]:
     return files
 
 
-@cache
 def code_stamp() -> str:
     """Return a text that changes with the release of gpubench, and where its code is worked on,
-    with that: once in a process, which goes on with the code that it has."""
+    with that."""
+    return f"{__version__} {_stamp_of_modules()}"
+
+
+@cache
+def _stamp_of_modules() -> str:
+    """Return the stamp of gpubench's modules: once in a process, which goes on with those that it
+    has."""
     folders = os.walk(Path(__file__).parents[1])
-    modules = (
+    return stamp_of(
         Path(folder, name) for folder, _, names in folders for name in names if name.endswith(".py")
     )
-    return f"{__version__} {stamp_of(modules)}"
 
 
 def stamp_of(paths: Iterable[Path]) -> str:

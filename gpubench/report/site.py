@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -515,9 +515,14 @@ class Site:
             (one.setup, kernel in self.kernels(one), self.has_choices(one))
             for one in self.histories
         ]
-        return repr((self._linked(history), others, self._slugs))
+        return repr((self._linked(history), others, self._slugs_digest))
+
+    @cached_property
+    def _slugs_digest(self) -> str:
+        return hashlib.sha256(repr(self._slugs).encode()).hexdigest()
 
 
+@lru_cache(maxsize=2**14)
 def _file_name(key: KernelKey) -> str:
     """Return a kernel's label; where it has other characters than names in suites have, or is long,
     its end with a digest, since benchmarks of another project can be called anything."""
