@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault, GpubenchError, did_you_mean
 from gpubench.links import LEADS_OUT, leads_out
 from gpubench.project_file import head_faults
 from gpubench.results.acknowledgement import Acknowledgement
-from gpubench.suite.reader import read_suite_file
-from gpubench.suite.tree import Node
+
+if TYPE_CHECKING:
+    from gpubench.suite.tree import Node
 
 ACKNOWLEDGED_FILE = "gpubench-acknowledged.yaml"
 
@@ -46,6 +48,8 @@ def read_acknowledgements(folder: Path) -> tuple[tuple[Acknowledgement, ...], tu
         return (), ()
     if leads_out(path, folder):
         return (), (Fault(str(path), 0, 0, LEADS_OUT),)
+    from gpubench.suite.reader import read_suite_file  # PyYAML, only where there is a file
+
     root, faults = read_suite_file(path)
     # The reader is that of suites, and says so.
     said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]

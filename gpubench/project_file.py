@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault, did_you_mean
 from gpubench.links import LEADS_OUT, leads_out
-from gpubench.suite.reader import read_suite_file
-from gpubench.suite.tree import Node
+
+if TYPE_CHECKING:
+    from gpubench.suite.tree import Node
 
 PROJECT_FILE = "gpubench.yaml"
 
@@ -50,6 +52,8 @@ def read_machines(folder: Path) -> tuple[Machines, tuple[Fault, ...]]:
         return Machines(), ()
     if leads_out(path, folder):
         return Machines(), (Fault(str(path), 0, 0, LEADS_OUT),)
+    from gpubench.suite.reader import read_suite_file  # PyYAML, only where there is a file
+
     root, faults = read_suite_file(path)
     # The reader is that of suites, and says so.
     said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]

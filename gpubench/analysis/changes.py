@@ -6,12 +6,16 @@ asv's stepwise fit proposes where levels end (``levels_of``); ranks decide which
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -354,9 +358,7 @@ def levels_of(
     """
     if not series:
         return []
-    # Not at the top: asv imports all of its commands and plugins.
-    from asv.step_detect import get_mu_dist, merge_pieces
-
+    fit = _import_step_detection()
     least = [THRESHOLD] * len(series) if least is None else least
     jump_costs = np.array([*map(jump_cost, series, least)])
     levels = []
@@ -365,11 +367,25 @@ def levels_of(
         costs = jump_costs[first : first + MAX_SERIES_TOGETHER]
         pieces = best_pieces(several, costs)
         for values, cost, stops in zip(several, costs.tolist(), pieces, strict=True):
-            deviations = get_mu_dist(values.tolist(), [1.0] * len(values))
-            stops, medians, _ = merge_pieces(cost, stops, None, None, deviations, MOVED)
+            deviations = fit.get_mu_dist(values.tolist(), [1.0] * len(values))
+            stops, medians, _ = fit.merge_pieces(cost, stops, None, None, deviations, MOVED)
             ends = zip((0, *stops[:-1]), stops, medians, strict=True)
             levels.append([Level(*level) for level in ends])
     return levels
+
+
+@cache
+def _import_step_detection() -> Any:
+    """Return ``asv.step_detect``, without the commands and plugins that ``asv`` itself imports:
+    these take longer than the changes of a small store."""
+    package = importlib.util.find_spec("asv")
+    if "asv" in sys.modules or package is None:
+        return importlib.import_module("asv.step_detect")
+    sys.modules["asv"] = importlib.util.module_from_spec(package)  # which executes nothing
+    try:
+        return importlib.import_module("asv.step_detect")
+    finally:
+        del sys.modules["asv"]
 
 
 def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:

@@ -137,14 +137,15 @@ class _Series:
         """Return minus the logarithm of the chance, and whether the step is clear of the noise."""
         before, after = self.values[start:place], self.values[place:stop]
         shorter = min(len(before), len(after))
-        far = _is_far(before, after)
+        gap = _gap(before, after)
+        far = _is_far(gap, before, after)
         may_be_short = far or (stop == len(self.values) and len(before) >= MIN_LEVEL)
         if shorter < (MIN_NEWEST_LEVEL if may_be_short else MIN_LEVEL):
             return shorter - 1000.0, True
         size = abs(_median(after) - _median(before))
         if size < self.least_change:
             return -1.0, True
-        if far or _gap(before, after) >= self.certain_gap:
+        if far or gap >= self.certain_gap:
             return _CERTAIN, True
         separation, evidence = rank_evidence(before, after)
         if separation < MIN_SEPARATION:
@@ -253,8 +254,7 @@ def _gap(before: Floats, after: Floats) -> float:
     return float(max(after.min() - before.max(), before.min() - after.max()))
 
 
-def _is_far(before: Floats, after: Floats) -> bool:
-    gap = _gap(before, after)
+def _is_far(gap: float, before: Floats, after: Floats) -> bool:
     if gap < FAR * FINEST or min(len(before), len(after)) < MIN_NEWEST_LEVEL:
         return False
     return gap >= FAR * max(float(np.abs(np.diff(level)).mean()) for level in (before, after))

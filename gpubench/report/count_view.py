@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpubench.analysis.costs import CostPair
 from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
@@ -12,7 +12,9 @@ from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
 from gpubench.report.comparison_view import MAX_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
-from gpubench.work.occupancy import Occupancy
+
+if TYPE_CHECKING:  # reports without counted work start without it
+    from gpubench.work.occupancy import Occupancy
 
 COUNT_LOOKS: Mapping[CountVerdict, Look] = {"grew": WORSE, "lost": BROKEN, "improved": BETTER}
 """Verdicts that are not here tell of no difference."""

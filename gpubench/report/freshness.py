@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 import sysconfig
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -70,8 +72,9 @@ class SourcesDigest:
 
     def add_file(self, path: str | Path) -> None:
         """Add what the system says of a file and, where it is a link, of what that leads to."""
-        self.add_entry(path, _status(path, follow=False))
-        if Path(path).is_symlink():
+        status = _status(path, follow=False)
+        self.add_entry(path, status)
+        if status is not None and stat.S_ISLNK(status.st_mode):
             self.add_text(os.path.realpath(path))
             self.add_entry(path, _status(path, follow=True))
 
@@ -231,7 +234,17 @@ def template_files(overrides: Path | None, output: Path) -> list[Path]:
 def code_stamp() -> str:
     """Return a text that changes with the release of gpubench, and where its code is worked on,
     with that."""
-    return f"{__version__} {stamp_of(Path(__file__).parents[1].rglob('*.py'))}"
+    return f"{__version__} {_stamp_of_modules()}"
+
+
+@cache
+def _stamp_of_modules() -> str:
+    """Return the stamp of gpubench's modules: once in a process, which goes on with those that it
+    has."""
+    folders = os.walk(Path(__file__).parents[1])
+    return stamp_of(
+        Path(folder, name) for folder, _, names in folders for name in names if name.endswith(".py")
+    )
 
 
 def stamp_of(paths: Iterable[Path]) -> str:

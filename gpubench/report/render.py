@@ -10,6 +10,7 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -160,7 +161,11 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         with _folder_of_parts(output_dir) as folder:
             (folder / data_scripts.SCRIPTS_FOLDER).mkdir()
             _at_work[folder] = environment, site
-            make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
+            # Packed once: with every part the table would be packed, sent and opened anew.
+            packed = pickle.dumps(table) if processes > 1 and len(parts) > 1 else b""
+            make = partial(
+                _make, packed=packed, overrides=overrides, made_by=made_by, folder=folder
+            )
             for _ in in_processes(make, parts, processes):
                 pass
             _make_unmarked(environment, site, folder)
@@ -315,18 +320,18 @@ one by one."""
 
 @without_collecting()
 def _make(
-    part: Assignment, table: Table, overrides: Path | None, made_by: str, folder: Path
+    part: Assignment, packed: bytes, overrides: Path | None, made_by: str, folder: Path
 ) -> None:
-    """Make files of one group, in a folder."""
+    """Make files of one group, in a folder; ``packed`` is the table, for another process."""
     place, wanted = part
     if folder not in _at_work:
-        _at_work[folder] = _environment(overrides), Site(table)
+        _at_work[folder] = _environment(overrides), Site(pickle.loads(packed))
     environment, site = _at_work[folder]
     for file in files_of(groups(site)[place], site):
         if file.address in wanted:
             mark = _mark(made_by, file)
             if file.template:
-                content = _render(environment, file, mark, table.selection)
+                content = _render(environment, file, mark, site.table.selection)
             elif file.address.endswith(".md"):  # whose first line others look for
                 content = file.make().replace("\n", f"\n<!-- {SOURCES}: {mark} -->\n", 1)
             else:
@@ -463,7 +468,7 @@ def _environment(overrides: Path | None) -> Environment:
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
-        text.layouts, text.disturbed, text.memory, text.measured, text.quantity,
+        text.layouts, text.broken, text.disturbed, text.memory, text.measured, text.quantity,
         comparison_columns.look_of, comparison_columns.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,

@@ -8,13 +8,12 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from itertools import chain, groupby
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gpubench.analysis.advice_checks import Prediction, verification_path, verifications
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
 from gpubench.analysis.changes import THRESHOLD, Change
 from gpubench.analysis.count_changes import CountChange, find_count_changes
@@ -40,6 +39,9 @@ from gpubench.results import (
 )
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
 from gpubench.statuses import STATUSES
+
+if TYPE_CHECKING:
+    from gpubench.analysis.advice_checks import Prediction
 
 T = TypeVar("T")
 
@@ -414,6 +416,8 @@ class Site:
     @kept
     def verified(self, history: History) -> Mapping[KernelKey, Sequence[Prediction]]:
         """Return what the verification of a setup's advice found, by kernel."""
+        from gpubench.analysis.advice_checks import verification_path, verifications
+
         folder = self.table.folder
         return verifications(verification_path(folder, history.setup), folder)
 
@@ -511,9 +515,14 @@ class Site:
             (one.setup, kernel in self.kernels(one), self.has_choices(one))
             for one in self.histories
         ]
-        return repr((self._linked(history), others, self._slugs))
+        return repr((self._linked(history), others, self._slugs_digest))
+
+    @cached_property
+    def _slugs_digest(self) -> str:
+        return hashlib.sha256(repr(self._slugs).encode()).hexdigest()
 
 
+@lru_cache(maxsize=2**14)
 def _file_name(key: KernelKey) -> str:
     """Return a kernel's label; where it has other characters than names in suites have, or is long,
     its end with a digest, since benchmarks of another project can be called anything."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpubench.names import SECONDS, format_shape
 from gpubench.statuses import DECLARED_STATUSES
 
 if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
+    from markupsafe import Markup
+
     from gpubench.results import Ratio, Row, Running
 
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -38,6 +41,15 @@ def digits(value: float, significant: int = 3) -> str:
     if magnitude < -4 or magnitude >= 9:
         return rounded
     return f"{value:,.{max(significant - 1 - magnitude, 0)}f}"
+
+
+@lru_cache(maxsize=2**12)
+def broken(name: str) -> Markup:
+    """Return a name that may go on in the next line after an underscore or a point. Every page of a
+    setup has those of its kernels."""
+    from markupsafe import Markup, escape  # only pages need it
+
+    return Markup(str(escape(name)).replace("_", "_<wbr>").replace(".", ".<wbr>"))
 
 
 def seconds(value: float | None, significant: int = 3) -> str:

@@ -23,9 +23,6 @@ from gpubench.report.site import CommitLabel, Link, Site, kernel_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import CaseCounts, CaseName, History, LineCounts, Row, Snapshot
 from gpubench.work import derived
-from gpubench.work.bound import add_bounds, compute_bound, describe_bound, repeat_bound
-from gpubench.work.gpus import GPUS
-from gpubench.work.occupancy import widest_occupancy
 
 Counted = Mapping[CaseName, CaseCounts]
 
@@ -319,6 +316,10 @@ def _launches_words(counts: CaseCounts) -> str:
 
 def _bounds(counts: CaseCounts) -> Iterator[str]:
     """Return the bound on each GPU, in words that begin with "bound"."""
+    # Not at the top: reports without counted work start without it.
+    from gpubench.work.bound import add_bounds, compute_bound, describe_bound, repeat_bound
+    from gpubench.work.gpus import GPUS
+
     for gpu in GPUS.values():
         try:
             bounds = (
@@ -391,6 +392,9 @@ def _architectures(counted: Iterable[CaseCounts]) -> str:
 def _occupancy(counts: CaseCounts) -> Iterator[str]:
     """Return the theoretical occupancy of the launch with the most warps on each GPU, and what
     limits it there."""
+    from gpubench.work.gpus import GPUS
+    from gpubench.work.occupancy import widest_occupancy
+
     names: dict[str, list[str]] = {}
     for gpu in GPUS.values():
         if occupancy := widest_occupancy(counts.launches, gpu):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -210,14 +211,16 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         raise UnreadableFile(f"it is of the machine {stored_machine!r}, in the folder of another")
     params = {k: v for k, v in content["params"].items() if isinstance(v, str) and v}
     benchmarks: list[StoredBenchmark] = []
-    stored: list[list[float | None]] = [[] for _ in _RESULT_COLUMNS]
+    stored: list[Sequence[Sequence[float | None]]] = []
     samples: dict[str, Sequence[Any]] = {}
     faults: list[str] = []
     durations: list[float] = []
     unlisted: list[str] = []
     for asv_name, stored_row in rows.items():
         name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
-        if not name and not places:
+        if name:
+            places = (name, asv_name), *places
+        if not places:
             if timed_beside(asv_name) is None:
                 unlisted.append(asv_name)
             continue
@@ -225,29 +228,26 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
             row = _row(stored_row, row_type)
             if isinstance(row.duration, int | float) and 0 <= row.duration <= LONGEST:
                 durations.append(float(row.duration))
-            for each in (name, *places):
-                if each:
-                    own = each is name
-                    cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
-                    values = _values(row, len(cases))
-                    stored_as = asv_name if own else each.asv_name
-                    started_at = (row.started_at or 0.0) / 1000
-                    for column, of_cases in zip(stored, values, strict=True):
-                        column += of_cases
-                    benchmarks.append(
-                        StoredBenchmark(each, stored_as, row.version, started_at, cases)
-                    )
-                    if own and isinstance(row.samples, list) and len(row.samples) == len(cases):
-                        samples[asv_name] = row.samples
+            for each, stored_as in places:
+                own = each is name
+                cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
+                values = _values(row, len(cases))
+                started_at = (row.started_at or 0.0) / 1000
+                stored.append(values)
+                benchmarks.append(StoredBenchmark(each, stored_as, row.version, started_at, cases))
+                if own and isinstance(row.samples, list) and len(row.samples) == len(cases):
+                    samples[asv_name] = row.samples
         # RecursionError, MemoryError: a parameter of thousands of parentheses.
         except (
             *(TypeError, ValueError, KeyError, IndexError, SyntaxError),
             *(RecursionError, MemoryError),
         ) as error:
             faults.append(f"{asv_name} is left out: {error or type(error).__name__}")
-    table = np.array(stored, np.float64)  # None becomes NaN
+    columns = [[*chain.from_iterable(each)] for each in zip(*stored, strict=True)]
+    columns = columns or [[] for _ in _RESULT_COLUMNS]
+    table = np.array(columns, np.float64)  # None becomes NaN
     table[table == _NAN] = math.nan
-    missing = np.array([value is None for value in stored[0]], np.bool_)
+    missing = np.array([value is None for value in columns[0]], np.bool_)
     if wrong := _wrong_values(table, benchmarks):
         faults += dict.fromkeys(f"{name} is left out: {why}" for name, why in wrong.values())
         keep = np.repeat(
@@ -471,10 +471,12 @@ _columns_of = attrgetter(*_RESULT_COLUMNS)
 
 def _values(row: Any, cases: int) -> list[Sequence[float | None]]:
     """Return the columns of a benchmark; raises ``ValueError``."""
-    columns = [[None] * cases if column is None else column for column in _columns_of(row)]
-    for name, column in zip(_RESULT_COLUMNS, columns, strict=True):
-        if len(column) != cases:
-            raise ValueError(f"{name} holds no list of {cases} values, one for each case")
+    nothing = [None] * cases
+    columns = [nothing if column is None else column for column in _columns_of(row)]
+    if {*map(len, columns)} != {cases}:
+        lengths = zip(_RESULT_COLUMNS, map(len, columns), strict=True)
+        name = next(name for name, length in lengths if length != cases)
+        raise ValueError(f"{name} holds no list of {cases} values, one for each case")
     if isinstance(row.samples, list) and len(row.samples) == cases:  # they say how many they are
         columns[-1] = [
             len(kept) if isinstance(kept, list) and kept else count

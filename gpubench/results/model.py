@@ -380,6 +380,10 @@ class Renames:
     suites: Mapping[str, str] = field(default_factory=dict)
     """Names of suites now by names before."""
 
+    def __bool__(self) -> bool:
+        """Return whether anything had another name."""
+        return bool(self.kernels or self.suites)
+
     def concern(self, name: BenchmarkName) -> bool:
         """Return whether anything in the name of a benchmark or of its cases had another name."""
         return (name.suite, name.kernel) in self.kernels or name.suite in self.suites

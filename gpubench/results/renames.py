@@ -43,6 +43,8 @@ class Renamer:
         Where they have a case under several names, what was measured last counts, and of a
         benchmark only what was measured in its last version.
         """
+        if not self.renames:
+            return result, record
         stored = result.benchmarks if result else ()
         names = dict.fromkeys(
             (*(each.asv_name for each in stored), *record.stories, *record.counted)

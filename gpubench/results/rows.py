@@ -138,6 +138,9 @@ class RowsOfFiles:
         self._blocks: dict[tuple[Any, ...], _BenchmarkRows] = {}
         """By all that tells what became of a benchmark's cases."""
         self._in_blocks = 0
+        self._files_alone: dict[tuple[Any, ...], NDArray[np.int32]] = {}
+        """The ``row`` of each case of a file without a record, by its benchmarks and by what asv
+        stored of their cases; they count as blocks."""
         self._cases: dict[tuple[Any, ...], _Case] = {}
         self._rows: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._files: list[tuple[NDArray[Any], ...]] = []
@@ -160,27 +163,47 @@ class RowsOfFiles:
                 version = of_asv.version if of_asv else None
                 benchmarks.append(StoredBenchmark(name, asv_name, version, 0.0, cases))
                 stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
-        cases_at = {benchmark.name: benchmark.cases for benchmark in benchmarks}
-        blocks: list[_BenchmarkRows] = [((), np.empty((4, 0), np.int32))]
+        has_record = bool(record.stories or record.rounds or record.disturbed)
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
         versions: list[str | None] = []
-        for name, asv_name, version, _, cases in benchmarks:
+        for _, asv_name, version, _, cases in benchmarks:
+            versions += [version] * len(cases)
+            if has_record:
+                medians, shares = record.rounds.get(asv_name), record.disturbed.get(asv_name)
+                rounds += map(medians.get, cases) if medians else [None] * len(cases)
+                disturbed += map(shares.get, cases) if shares else [None] * len(cases)
+        if has_record:
+            rows = self._rows_of(benchmarks, record, stored)
+        else:
+            rounds, disturbed = [None] * len(versions), [None] * len(versions)
+            key = (*((each.name, each.cases) for each in benchmarks), stored.tobytes())
+            if key not in self._files_alone:
+                self._files_alone[key] = self._rows_of(benchmarks, record, stored)
+                self._in_blocks += len(versions)
+            rows = self._files_alone[key]
+        self._add(snapshot, rows, result.values, versions, rounds, disturbed)
+
+    def _rows_of(
+        self, benchmarks: Sequence[StoredBenchmark], record: RecordFile, stored: NDArray[np.int8]
+    ) -> NDArray[np.int32]:
+        """Return the ``row`` of each case of a file; ``stored`` has what asv stored of each."""
+        cases_at = {benchmark.name: benchmark.cases for benchmark in benchmarks}
+        blocks: list[_BenchmarkRows] = [((), np.empty((4, 0), np.int32))]
+        start = 0
+        for name, asv_name, _, _, cases in benchmarks:
             stories = record.stories.get(asv_name, {})
             against = self._pairs.baseline_of(name)
             baselines = cases_at.get(against, ()) if against else ()
-            of_benchmark = stored[len(versions) : len(versions) + len(cases)].tobytes()
+            of_benchmark = stored[start : start + len(cases)].tobytes()
+            start += len(cases)
             blocks.append(
                 self._block(name, cases, (*map(stories.get, cases),), of_benchmark, baselines)
             )
-            medians, shares = record.rounds.get(asv_name), record.disturbed.get(asv_name)
-            rounds += map(medians.get, cases) if medians else [None] * len(cases)
-            disturbed += map(shares.get, cases) if shares else [None] * len(cases)
-            versions += [version] * len(cases)
         rows = np.concatenate([rows for _, rows in blocks], axis=1)
         if (rows[2] < 0).any():
             self._join([case for cases, _ in blocks for case in cases], rows)
-        self._add(snapshot, rows, result.values, versions, rounds, disturbed)
+        return rows
 
     def _block(
         self,
@@ -260,7 +283,7 @@ class RowsOfFiles:
         )
         self._files, self._length = [], 0
         if self._in_blocks > MAX_IN_BLOCKS:
-            self._blocks, self._in_blocks = {}, 0
+            self._blocks, self._files_alone, self._in_blocks = {}, {}, 0
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
