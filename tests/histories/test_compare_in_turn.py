@@ -87,7 +87,7 @@ def test_two_commits_in_turn(two):
     assert not two.results.exists()
 
     # Of what is installed already, and what nobody changed.
-    unchanged = compare(two, "before", "after", "s", "-a", "implementation=plain", "--time", "15s")
+    unchanged = compare(two, "before", "after", "s", "-a", "implementation=plain", "--time", "6s")
     assert unchanged["cases"]["plain"]["verdict"] in ("same", "unclear")
 
 
