@@ -74,7 +74,7 @@ def largest(cases: Iterable[Case]) -> list[list[Case]]:
 
 def elements(case: Case) -> float:
     """Return the product of a case's sizes."""
-    return math.prod(float(case.values[name]) for name in case.group.size_names)
+    return math.prod(float(case.values[name]) for name in case.group.axes.size_names)
 
 
 def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]]:

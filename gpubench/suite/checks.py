@@ -50,12 +50,10 @@ def check_suite(
     wrong: what is wrong may have been it.
     """
     suite, sound, unsound = validate(root, base)
-    kernels, checked = root.fields("kernels"), base[0].fields("kernels") if base else {}
+    kernels = root.fields("kernels")
     faults = [*unsound, *_kernels_or_pairs(root), *was_faults("kernel", kernels.items(), kernels)]
     for name, kernel in suite.kernels.items() if suite else ():
         node, raw = sound.fields("kernels")[name], kernels[name]
-        if name in checked and not unsound and _is_alike_for_checks(raw, checked[name]):
-            continue
         checks = _KernelChecks(name, kernel, node, raw)
         of_kernel = [*islice(checks.faults(), MAX_FAULTS + 1)]
         if not of_kernel and not unsound:
@@ -64,29 +62,6 @@ def check_suite(
         if len(faults) > MAX_FAULTS:
             break
     return suite, faults
-
-
-_UNCHECKED = frozenset(["devices", "measure", "sampling"])
-"""Fields of a kernel that no check of a kernel reads."""
-
-
-def _is_alike_for_checks(kernel: Node, base: Node) -> bool:
-    """Return whether a preset has changed nothing in a kernel that its checks read: of a size they
-    read the name and the old names, of one that moves together with others the values too."""
-    for field in (kernel.entries.keys() | base.entries.keys()) - _UNCHECKED:
-        node, other = kernel.entries.get(field), base.entries.get(field)
-        if node is other:
-            continue
-        if not (node and other and node.entries and node.entries.keys() == other.entries.keys()):
-            return False
-        for name, entry in node.entries.items():
-            before = other.entries[name]
-            if entry is before:
-                continue
-            is_zip = "zip" in entry.entries or "zip" in before.entries
-            if field != "sizes" or is_zip or entry.find("was") is not before.find("was"):
-                return False
-    return True
 
 
 def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
