@@ -44,7 +44,7 @@ class Machine:
 
 
 def resources(gpus: int) -> dict[str, float]:
-    """For Dask: a processor and each CUDA device, one of each: a task takes them all."""
+    """Return what a task asks Dask for: one processor, and each CUDA device."""
     return dict.fromkeys(["cpu", *(f"cuda:{ordinal}" for ordinal in range(gpus))], 1.0)
 
 
