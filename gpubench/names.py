@@ -216,7 +216,7 @@ def format_shape(shape: Iterable[int]) -> str:
 
 def format_identity(parts: Mapping[str, Value]) -> str:
     """Identity of a case: ``n=1048576 dtype=float32 block=256``, in the mapping's order."""
-    return " ".join([f"{name}={format_value(value)}" for name, value in parts.items()])
+    return " ".join(f"{name}={format_value(value)}" for name, value in parts.items())
 
 
 def verify_command(suite: str, kernel: str, implementation: str, identity: str) -> str:

@@ -23,7 +23,7 @@ from gpubench.suite.folder import asked_folder
 @options.where
 @options.axes
 @options.json
-@without_collecting(is_kept=True)
+@without_collecting()
 def check(
     names: tuple[str, ...],
     preset: str | None,
@@ -69,7 +69,7 @@ def check(
 @click.option(
     "--explain", "explained", metavar="CASE", help="Say which line of which file set each value."
 )
-@without_collecting(is_kept=True)
+@without_collecting()
 def plan(
     names: tuple[str, ...],
     preset: str | None,

@@ -173,7 +173,7 @@ def remembered_facts(base: Path) -> CacheFacts:
     place = hashlib.blake2b(repr((sys.prefix, folders)).encode(), digest_size=12).hexdigest()
     path = memory / place
     if stamp is not None:
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, re.error):  # damaged
             known, digest, *names = json.loads(path.read_text("ascii"))
             facts = CacheFacts(digest, *map(tuple, names))
             if known == _with_settings(stamp, facts.code_settings):
@@ -188,7 +188,7 @@ def remembered_facts(base: Path) -> CacheFacts:
 
 
 def _find_facts(folders: Iterable[Path], installed: str) -> CacheFacts:
-    """Ask all backends."""
+    """Return the facts by asking all backends."""
     backends = list(registry.usable())
     settings = tuple(filter(None, (one.code_settings for one in backends)))
     return CacheFacts(

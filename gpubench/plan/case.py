@@ -132,8 +132,8 @@ class Case:
         Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
         out are an axis at its default, a grid that covers, and the CPU.
         """
-        values = self.values
-        parts = self._without_defaults({name: values[name] for name in self.group.axes.names})
+        parts = {name: self.values[name] for name in self.group.axes.names}
+        parts = self._without_defaults(parts)
         if self.block is not None:
             parts["block"] = format_shape(self.block)
         if isinstance(self.grid, tuple):
@@ -184,8 +184,6 @@ class Case:
     def _without_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """Values of axes that a name has: those that are not at their default."""
         defaults = self.group.axes.defaults
-        if not defaults:
-            return {**values}
         # As YAML has them: 1, 1.0 and true are three values.
         return {
             name: value
@@ -433,8 +431,6 @@ class Case:
         For an ``include`` and its index: what it gives in place of the implementation's.
         """
         launch, threads = self.implementation.launch, self.implementation.threads
-        if launch is None and not threads and entry is None:
-            return iter(((None, None, None),))
         blocks, block_at = launch.blocks() if launch else (), self._at("launch", "block")
         grids, grid_at = launch.grids() if launch else (), self._at("launch", "grid")
         if entry is not None:
@@ -550,8 +546,6 @@ class Case:
         return tuple(self._whole(extent, path, least) for extent in shape)
 
     def _whole(self, term: Extent, path: tree.Path, least: int = 0) -> int:
-        if type(term) is int and term >= least:  # most of them
-            return term
         value = self.evaluate(term, path)
         if isinstance(value, float) and value.is_integer():
             value = int(value)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
-from gpubench.names import FRESH_TIMES, Value
+from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import Expansion, compiled_apart, expand, nearest
 from gpubench.plan.group import Group, kernel_groups
@@ -208,24 +208,19 @@ def _review(expansions: Sequence[Expansion]) -> tuple[list[Fault], list[Fault]]:
         formulas = (first.kernel.let, declared.with_, declared.options)
         methods = (Case.constants, Case.with_values, Case.options)
         evaluated = [method for method, of in zip(methods, formulas, strict=True) if of]
-        point: dict[str, Value] | None = None
         try:
             for case in expansion.cases:
                 made[name] += 1
                 if case.problem is not None:
                     raise case.problem
-                is_new = case.values is not point  # several launches have a point in common
-                if is_new:
-                    point, data = case.values, (case.data_key, declared.cast)
-                    if data not in filled:  # all implementations are given the same
-                        _ = case.array_specs, case.table_specs, case.scalars()
-                        case.try_fills()
-                        filled.add(data)
-                _ = case.launch
-                if is_new:
-                    _ = case.work(), case.memory_limit
-                    for evaluate in evaluated:
-                        evaluate(case)
+                data = case.data_key, declared.cast
+                if data not in filled:  # all implementations are given the same
+                    _ = case.array_specs, case.table_specs, case.scalars()
+                    case.try_fills()
+                    filled.add(data)
+                _ = case.launch, case.work(), case.memory_limit
+                for evaluate in evaluated:
+                    evaluate(case)
                 skipping = {index for index in certain if skips(case, index, {})}
                 idle_skips -= skipping
                 runs += not skipping

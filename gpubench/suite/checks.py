@@ -53,7 +53,7 @@ def check_suite(
     kernels = root.fields("kernels")
     faults = [*unsound, *_kernels_or_pairs(root), *was_faults("kernel", kernels.items(), kernels)]
     for name, kernel in suite.kernels.items() if suite else ():
-        node, raw = sound.fields("kernels")[name], kernels[name]
+        node, raw = sound.fields("kernels")[name], root.fields("kernels")[name]
         checks = _KernelChecks(name, kernel, node, raw)
         of_kernel = [*islice(checks.faults(), MAX_FAULTS + 1)]
         if not of_kernel and not unsound:

@@ -127,13 +127,10 @@ class _Builder:
             if not count:
                 break
         # Where no comma is hidden, YAML reads what is written.
-        self.is_hidden = _COMMA in text
-        self.text = text if self.is_hidden else written
-        self.events: Iterator[Event] = iter(())
+        is_hidden = _COMMA in text
+        self.events = self.formulas_shown(self.parsed(text)) if is_hidden else self.parsed(written)
 
     def document(self) -> Node | None:
-        """Return the tree of the file, ``None`` where it is no mapping; raise ``Unreadable`` where
-        it cannot be read on."""
         for number, line in enumerate(self.lines, start=1):
             if match := _INVISIBLE.search(line):  # the first one of each line
                 other = f"the character U+{ord(match[0]):04X}, which is not visible; remove it"
@@ -141,22 +138,6 @@ class _Builder:
                 self.tell(Fault(self.path, number, match.start() + 1, message))
         if self.faults:
             raise Unreadable
-        try:
-            events = iter(_Loader(self.text).get_event, None)
-            self.events = self.formulas_shown(events) if self.is_hidden else events
-            return self.root()
-        except yaml.MarkedYAMLError as error:
-            problem = error.problem or "not YAML"
-            if "nesting depth" in problem:  # PyYAML from 6.0.4 on reads so far ahead
-                self.stop(error.problem_mark, TOO_DEEP)
-            hints = (hint for part, hint in _SYNTAX_HINTS.items() if part in problem)
-            message = "; ".join([f"not YAML: {problem}", *list(hints)[:1]])
-            self.fault(error.problem_mark or error.context_mark, message)
-        except yaml.YAMLError as error:
-            self.fault(None, f"not YAML: {error}")
-        raise Unreadable
-
-    def root(self) -> Node | None:
         next(self.events)  # the stream's start
         start = next(self.events)
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -174,6 +155,21 @@ class _Builder:
             return None
         return root
 
+    def parsed(self, text: str) -> Iterator[Event]:
+        try:
+            yield from yaml.parse(text, Loader=_Loader)
+            return
+        except yaml.MarkedYAMLError as error:
+            problem = error.problem or "not YAML"
+            if "nesting depth" in problem:  # PyYAML from 6.0.4 on reads so far ahead
+                self.stop(error.problem_mark, TOO_DEEP)
+            hints = (hint for part, hint in _SYNTAX_HINTS.items() if part in problem)
+            message = "; ".join([f"not YAML: {problem}", *list(hints)[:1]])
+            self.fault(error.problem_mark or error.context_mark, message)
+        except yaml.YAMLError as error:
+            self.fault(None, f"not YAML: {error}")
+        raise Unreadable
+
     def formulas_shown(self, events: Iterator[Event]) -> Iterator[Event]:
         """Yield the events, with what is hidden in formulas; told is where YAML would have cut
         one."""
@@ -181,7 +177,7 @@ class _Builder:
         for event in events:
             if type(event) is yaml.ScalarEvent:  # most of them
                 if not event.value.isascii():
-                    is_cut = flows and not event.style and _COMMA in event.value
+                    is_cut = flows and _is_plain(event) and _COMMA in event.value
                     event.value = event.value.translate(_SHOWN)
                     if is_cut:
                         self.fault(event.start_mark, f'{_CUT}: "{shortened(event.value, 80)}"')
@@ -205,8 +201,7 @@ class _Builder:
         raise Unreadable
 
     def origin(self, event: Event) -> Origin:
-        mark = event.start_mark
-        return Origin(self.path, mark.line + 1, mark.column + 1)
+        return Origin(self.path, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def node(self, event: Event, depth: int, key: Origin | None = None) -> Node:
         self.values += 1
@@ -215,30 +210,28 @@ class _Builder:
         if depth > MAX_YAML_DEPTH:
             self.stop(event.start_mark, TOO_DEEP)
         origin = self.origin(event)
-        kind = type(event)
-        if kind is yaml.AliasEvent:
+        if isinstance(event, yaml.AliasEvent):
             self.fault(event.start_mark, _ALIAS)
             return Node("alias", origin, key)
-        if event.anchor is not None or event.tag is not None:
-            self.refuse_properties(event)
-        if kind is yaml.ScalarEvent:
+        self.check_properties(event)
+        if isinstance(event, yaml.ScalarEvent):
             value: Value | None = event.value
-            if not event.style:
+            if _is_plain(event):
                 value, problem = read_plain(event.value)
                 if problem:
                     self.fault(event.start_mark, problem)
-            return Node(value, origin, key, self.text_column(event, origin))
-        if kind is yaml.MappingStartEvent:
+            return Node(value, origin, key, self.text_column(event))
+        if isinstance(event, yaml.MappingStartEvent):
             return Node(self.mapping(depth), origin, key)
         items = []
-        while type(item := next(self.events)) is not yaml.SequenceEndEvent:
+        while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
             items.append(self.node(item, depth + 1))
         return Node(tuple(items), origin, key)
 
     def mapping(self, depth: int) -> dict[str, Node]:
         """Fields by name; the first of two equal keys stays."""
         entries: dict[str, Node] = {}
-        while type(event := next(self.events)) is not yaml.MappingEndEvent:
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             name, key = self.key(event), self.origin(event)
             node = self.node(next(self.events), depth + 1, key)
             if name in entries:
@@ -251,11 +244,10 @@ class _Builder:
         return entries
 
     def key(self, event: Event) -> str:
-        if type(event) is not yaml.ScalarEvent:
+        if not isinstance(event, yaml.ScalarEvent):
             self.stop(event.start_mark, "a key is text; found an alias, a list or a mapping")
-        if event.anchor is not None or event.tag is not None:
-            self.refuse_properties(event)
-        if event.style:
+        self.check_properties(event)
+        if not _is_plain(event):
             return str(event.value)
         if event.value == "<<":
             self.fault(event.start_mark, _ALIAS)
@@ -266,17 +258,21 @@ class _Builder:
             self.fault(event.start_mark, message)
         return str(event.value)
 
-    def refuse_properties(self, event: Event) -> None:
+    def check_properties(self, event: Event) -> None:
         if event.anchor is not None:
             self.fault(event.start_mark, _ALIAS)
         if event.tag is not None:
             message = f"the tag {event.tag[:40]!r} is not part of the format; remove it"
             self.fault(event.start_mark, message)
 
-    def text_column(self, event: Event, origin: Origin) -> int:
-        start = origin.column if event.style else origin.column - 1
-        line = self.lines[origin.line - 1] if origin.line <= len(self.lines) else ""
+    def text_column(self, event: Event) -> int:
+        start = event.start_mark.column + (0 if _is_plain(event) else 1)
+        line = self.lines[event.start_mark.line] if event.start_mark.line < len(self.lines) else ""
         return start + 1 if line.startswith(event.value, start) else 0
+
+
+def _is_plain(event: Event) -> bool:
+    return type(event) is yaml.ScalarEvent and not event.style
 
 
 _MAX_DIGITS = 50

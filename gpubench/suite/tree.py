@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 """Keys and indices from the root of a suite to one of its values."""
 
 
-class Origin(NamedTuple):  # made in half the time of a frozen dataclass, of each value and key
+class Origin(NamedTuple):  # made in half the time of a frozen dataclass, for each value and key
     """The place in a file that set a value."""
 
     path: str
@@ -84,12 +84,11 @@ class Node:
 
     def plain(self) -> Any:
         """Return the value without places: numbers, text, tuples and dictionaries."""
-        content = self.content
-        if isinstance(content, dict):
-            return {key: node.plain() for key, node in content.items()}
-        if isinstance(content, tuple):
-            return tuple([node.plain() for node in content])
-        return content
+        if isinstance(self.content, dict):
+            return {key: node.plain() for key, node in self.content.items()}
+        if isinstance(self.content, tuple):
+            return tuple(node.plain() for node in self.content)
+        return self.content
 
     def key_fault(self, message: str) -> Fault:
         """Return a fault at the key that names it."""

@@ -79,19 +79,17 @@ def validate(
     return None, root, faults
 
 
-_SHARED_MODELS = frozenset(
-    (
-        Array,
-        Check,
-        DeclaredTable,
-        Exclude,
-        Implementation,
-        Include,
-        Init,
-        Scalar,
-        Skip,
-        Work,
-    )
+_SHARED_MODELS = (
+    Array,
+    Check,
+    DeclaredTable,
+    Exclude,
+    Implementation,
+    Include,
+    Init,
+    Scalar,
+    Skip,
+    Work,
 )
 """Models that pydantic takes in place of what they are made from. Models that are one of several
 forms of a field are told apart by what a file says."""
@@ -102,7 +100,7 @@ def _with_models(node: Node, base: Node | None, model: object) -> Any:
     tree has at the same place; ``model`` is made of ``base``, which stands there."""
     if base is None or model is None:
         return node.plain()
-    if node is base and type(model) in _SHARED_MODELS:
+    if node is base and isinstance(model, _SHARED_MODELS):
         return model
     if isinstance(node.content, dict) and isinstance(model, dict | Model):
         entries, fields = base.entries, model if isinstance(model, dict) else vars(model)
