@@ -368,7 +368,6 @@ class CaseRun:
         yield State.WARMED_UP
         yield from self._warm_up_outside(schedule.outer_warm_up)
         sampler, session = self.sampler, self.session
-        begins, ends = (self._observers[event] for event in ("on_sample_begin", "on_sample_end"))
         taken, began = 0, perf_counter()
         for number in begin_rounds([sampler], len(schedule.sizes)):
             samples: list[float] = []
@@ -378,15 +377,13 @@ class CaseRun:
                 if place:
                     sampler.restore()
                 yield State.READY
-                if begins:
-                    self._tell("on_sample_begin")
+                self._tell("on_sample_begin")
                 seconds = sampler.sample()
                 samples.append(seconds)
                 taken += 1
                 self.is_sampled = schedule.is_over(taken, perf_counter() - began)
                 self._note()
-                if ends:
-                    self._tell("on_sample_end", seconds)
+                self._tell("on_sample_end", seconds)
                 yield State.SAMPLED
                 session.synchronize()
                 if self.is_sampled or place + 1 == schedule.sizes[number]:

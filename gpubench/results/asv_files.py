@@ -219,7 +219,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     for asv_name, stored_row in rows.items():
         name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
         if name:
-            places = (name, asv_name), *places
+            places = name, *places
         if not places:
             if timed_beside(asv_name) is None:
                 unlisted.append(asv_name)
@@ -228,8 +228,9 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
             row = _row(stored_row, row_type)
             if isinstance(row.duration, int | float) and 0 <= row.duration <= LONGEST:
                 durations.append(float(row.duration))
-            for each, stored_as in places:
+            for each in places:
                 own = each is name
+                stored_as = asv_name if own else each.asv_name
                 cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
                 values = _values(row, len(cases))
                 started_at = (row.started_at or 0.0) / 1000

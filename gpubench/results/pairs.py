@@ -94,13 +94,12 @@ class BenchmarkPairs:
         )
 
     @cached_property
-    def places(self) -> Mapping[str, tuple[tuple[BenchmarkName, str], ...]]:
-        """Return the names in pairs by asv's name, each with what asv would call it; one benchmark
-        may be in several pairs."""
-        of_name: dict[str, tuple[tuple[BenchmarkName, str], ...]] = defaultdict(tuple)
+    def places(self) -> Mapping[str, tuple[BenchmarkName, ...]]:
+        """Return the names in pairs by asv's name; one benchmark may be in several pairs."""
+        of_name: dict[str, tuple[BenchmarkName, ...]] = defaultdict(tuple)
         for pair in self.every:
             for asv_name, place in places_in(pair):
-                of_name[asv_name] += ((place, place.asv_name),)
+                of_name[asv_name] += (place,)
         return dict(of_name)
 
     @cached_property
@@ -109,9 +108,7 @@ class BenchmarkPairs:
 
     def identities(self, asv_name: str, parameters: Any) -> tuple[str, ...]:
         """Identity of each case from the values that a result file stores as their repr."""
-        if not parameters:
-            return _identities((), ())
-        stored = tuple(map(tuple, parameters))
+        stored = tuple(map(tuple, parameters or ()))
         names = self.parameters.get(asv_name, ())
         if len(names) != len(stored):
             names = tuple(f"param{i}" for i in range(1, len(stored) + 1))

@@ -853,7 +853,9 @@ def open_table(
     if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
         snapshots, again = _newest_of_each(snapshots, started)
         problems += again
-    paired = {text: place for places in benchmark_pairs.places.values() for place, text in places}
+    paired = {
+        place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
+    }
     benchmarks = {name for text in ran if (name := paired.get(text) or parse_benchmark_name(text))}
     problems += unfit(benchmark_pairs.every, benchmarks, described)
     return Table(
@@ -870,7 +872,7 @@ def open_table(
         unmatched_patterns=unmatched,
         thresholds=tuple(thresholds),
         asv_names={
-            place: name for name, places in benchmark_pairs.places.items() for place, _ in places
+            place: name for name, places in benchmark_pairs.places.items() for place in places
         },
         kinds={name: entry.kind for name, entry in described.items() if entry.kind},
     )
@@ -926,7 +928,7 @@ def _find_sources(
     for asv_name, entry in described.items():
         measured = parse_benchmark_name(asv_name)
         now = pairs.renames.benchmark(measured) if measured else None
-        for name in (now, *(place for place, _ in pairs.places.get(asv_name, ()))):
+        for name in (now, *pairs.places.get(asv_name, ())):
             if name is None or name not in benchmarks or not entry.source:
                 continue
             if name == measured or name not in sources:
