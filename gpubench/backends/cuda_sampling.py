@@ -399,8 +399,8 @@ class CudaSampler:
         warnings = []
         if self._way.launch_bound:
             warnings.append(
-                "launch-bound: the host takes longer to queue a run than the device to run it, and "
-                "the call can neither be captured into a graph nor held back"
+                "launch-bound: the host takes longer to queue a run than the device to run it. The "
+                "call can neither be captured into a graph nor held back"
             )
         floor = self._cuda.floor(self.method, single)
         if floor is not None and run < NEAR_FLOOR * floor:

@@ -92,8 +92,8 @@ def _show(command: list[str], missing: str | None) -> None:
         ERR.print(f"gpubench: nothing was profiled: {missing}. This would run:")
     echo(shlex.join(command))
     ERR.print(
-        "It draws the case's inputs, compiles it, compares its results with the baseline's, warms "
-        "it up, and runs it, each run alone in the NVTX range `gpubench`."
+        "It draws the case's inputs, compiles it and compares its results with the baseline's. "
+        "Then it warms it up and runs it, each run alone in the NVTX range `gpubench`."
     )
     if hint := HINTS.get(Path(command[0]).name):
         ERR.print(f"{hint}.")

@@ -67,10 +67,10 @@ CHANGES_RULE = (
     "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
     "where the baseline itself changed, times alone do. Each row says which. asv's fit "
     "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "
-    "by more than chance allows, whatever the noise looks like. One is listed where the medians "
-    f"before and after are {(THRESHOLD - 1) * 100:.0f} % apart or more, or by the threshold in "
-    "asv.conf.json, and each level holds for "
-    f"{MIN_LEVEL} commits or more (the newest for {MIN_NEWEST_LEVEL}). The interval of the ratio "
+    "by more than chance allows, whatever the noise looks like. A step is listed where the medians "
+    f"before and after are {(THRESHOLD - 1) * 100:.0f} % apart or more, or as far as asv.conf.json "
+    f"says. Each of its levels holds for {MIN_LEVEL} commits or more (the newest for "
+    f"{MIN_NEWEST_LEVEL}). The interval of the ratio "
     "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
     "each other by their intervals, and the newest commit against the range of its level; that is "
     f"called a difference, and is no step. What {MIN_SHARE * 100:.0f} % of the cases share is one "
@@ -81,8 +81,8 @@ CHANGES_RULE = (
 
 NO_RECORD_STATE = State(
     "No record of the environment",
-    "These results were stored without gpubench's record, so that a change of versions or of the "
-    "driver can only be told as far as asv's own files do.",
+    "These results were stored without gpubench's record. A change of versions or of the driver is "
+    "told as far as asv's own files do.",
     "asv run",
 )
 

@@ -353,11 +353,11 @@ def next_steps(
         needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])
         steps.append(
             "asv.conf.json was there and is kept: its environments have to install "
-            f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
-            'to name ".gpubench.asv_plugin", so that the record is kept'
+            f"{needed}. Its benchmark_dir has to be the folder of suites.py. Its plugins have to "
+            'name ".gpubench.asv_plugin", so that the record is kept'
         )
         steps.append(
-            'see that "project" in asv.conf.json is the name that pip knows the project by, and '
+            'see that "project" in asv.conf.json is the name that pip knows the project by. See '
             "that its install_command replaces what is installed (pip install --no-deps "
             "--force-reinstall {wheel_file}): pip leaves a wheel of the same version alone, and "
             "each later commit would be measured with the code of the first"

@@ -260,7 +260,7 @@ def test_a_floor_by_another_method_is_no_floor(cuda: ScriptedCuda) -> None:
 def test_launch_bound_is_a_warning(cuda: ScriptedCuda) -> None:
     made = sampler(without(cuda, graphs=False), Kernel(2 * US))
     assert made.warnings[0] == (
-        "launch-bound: the host takes longer to queue a run than the device to run it, and the "
+        "launch-bound: the host takes longer to queue a run than the device to run it. The "
         "call can neither be captured into a graph nor held back"
     )
 

@@ -1,7 +1,8 @@
-"""Sentences of the documents are short: at most 25 words, one idea each."""
+"""Sentences of documents and messages are short: at most 25 words, one idea each."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,33 @@ def sentences(text: str) -> Iterator[str]:
 def words(sentence: str) -> int:
     """Return how many words a sentence has; code is one."""
     return sum(any(map(str.isalnum, word)) for word in CODE.sub("code", sentence).split())
+
+
+def messages(node: ast.AST) -> Iterator[str]:
+    """Yield the lines of all texts of a module but its docstrings; a value in one is a word.
+
+    Texts of several lines are SQL and templates.
+    """
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue
+        if isinstance(child, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "X" for part in child.values)
+            yield from "".join(map(str, parts)).splitlines()
+        elif isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield from child.value.splitlines()
+        else:
+            yield from messages(child)
+
+
+@pytest.mark.parametrize("package", ["gpubench", "softcuda"])
+def test_no_sentence_of_a_message_is_long(package: str) -> None:
+    modules = (path for path in (CHECKOUT / package).rglob("*.py") if "tests" not in path.parts)
+    lines = (line for path in modules for line in messages(ast.parse(path.read_text("utf-8"))))
+    # What is wrong stands before a semicolon, and what to do behind it.
+    parts = (part for line in lines for part in line.replace("\0", "").split("; "))
+    found = (one for part in parts for one in sentences(part))
+    assert [one for one in found if words(one) > MAX_WORDS] == [], "make two sentences of each"
 
 
 @pytest.mark.parametrize("page", PAGES)
