@@ -195,7 +195,7 @@ def test_what_is_no_system_is_refused_before_anything_is_written(
 def test_a_configuration_that_was_kept_is_told_what_systems_need(tmp_path: Path) -> None:
     (tmp_path / "asv.conf.json").write_text("{}")
     (step, *_) = next_steps(tmp_path, write_project(tmp_path, ["joblib"]), ["joblib"])
-    assert "and joblib, its benchmark_dir" in step
+    assert "and joblib. Its benchmark_dir" in step
 
 
 def test_asv_installs_each_requirement_as_it_is_written(
@@ -428,8 +428,8 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     (tmp_path / "asv.conf.json").write_text("{}")
     configuration, replacing, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
-    assert " and numba-cuda[cu13], its benchmark_dir " in configuration
-    assert 'its plugins have to name ".gpubench.asv_plugin"' in configuration
+    assert " and numba-cuda[cu13]. Its benchmark_dir " in configuration
+    assert 'Its plugins have to name ".gpubench.asv_plugin"' in configuration
     assert "--no-deps --force-reinstall {wheel_file}" in replacing
 
 
