@@ -30,11 +30,15 @@ SIZES = tuple(2**power for power in (12, 16, 19, 22, 24, 26, 28))
 """Elements of each of the three arrays of a triad: microseconds to milliseconds."""
 BLOCK = 256
 SAMPLES = 15
-LONG = 100e-6
-"""Seconds from which a kernel's three ways have to agree."""
+LONG = 200e-6
+"""Seconds from which launching shows in no way of timing. On an H100 a launch by Python takes
+30 µs, and one that waits for the kernel before it still 4 µs that a graph does not have."""
 WAYS_AGREE = 0.03
-AGREE, AGREE_SECONDS = 0.03, 1e-6
-"""Against cuda-bench: so much of the time, or so many seconds, whichever is more."""
+AGREE = {"kernel": 0.03, "cold": 0.05}
+"""Against cuda-bench, so much of the time. Before a cold run cuda-bench writes as much as the cache
+holds, and we copy: more or less of the cache has to be written back during the run."""
+AGREE_SECONDS = 1e-6
+"""This much may always differ."""
 STREAMS_REACH = 0.9
 """Of the bandwidth of the device's own copy."""
 BENCH_TAGS = {"kernel": "nv/batch/time/gpu/mean", "cold": "nv/cold/time/gpu/mean"}
@@ -262,7 +266,9 @@ def _comparison(label: str, size: int, ours: float, theirs: float | None) -> Lin
     if theirs is None:
         return Line(name, "cuda-bench tells no such time", None, figures)
     found = f"{ours * 1e6:.2f} µs, cuda-bench {theirs * 1e6:.2f} µs: {ours / theirs - 1:+.1%}"
-    ok = abs(ours - theirs) <= max(AGREE * theirs, AGREE_SECONDS)
+    if label == "kernel" and theirs < LONG:  # cuda-bench launches each run by Python
+        return Line(name, f"{found} (short: launching may show)", None, figures)
+    ok = abs(ours - theirs) <= max(AGREE[label] * theirs, AGREE_SECONDS)
     return Line(name, found, ok, figures)
 
 

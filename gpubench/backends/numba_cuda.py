@@ -7,7 +7,6 @@ of the driver.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache, partial
@@ -77,8 +76,14 @@ class NumbaCudaSession(CudaSession):
         API, ``cuMemFree``: ``CUDA_ERROR_INVALID_CONTEXT``).
         """
         from numba import cuda
+        from numba.cuda.core import config
 
         self._cuda: Any = cuda
+        # A small grid is asked for, not overlooked, and launchers make grids of their own.
+        self._cleanup.callback(
+            setattr, config, "CUDA_LOW_OCCUPANCY_WARNINGS", config.CUDA_LOW_OCCUPANCY_WARNINGS
+        )
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
         ordinal, (result, current) = devices.ordinal(self.device), self._driver.cuCtxGetDevice()
         before = int(current) if result == 0 else None  # an error where no context is current
         if before != ordinal:
@@ -160,11 +165,7 @@ class NumbaCudaSession(CudaSession):
         return self._queues(moving_kernels()[name], launch, arguments)
 
     def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
-        from numba.cuda.core.errors import NumbaPerformanceWarning
-
-        with warnings.catch_warnings():  # a small grid is asked for, not overlooked
-            warnings.simplefilter("ignore", NumbaPerformanceWarning)
-            configured = kernel[launch.grid, launch.block, self.stream, launch.shared_bytes]
+        configured = kernel[launch.grid, launch.block, self.stream, launch.shared_bytes]
         return partial(configured, *arguments)
 
     def _nothing(self) -> Call:

@@ -7,7 +7,6 @@ its case, and another goes on with the rest.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -186,8 +185,6 @@ class Verifier:
     def __call__(self, item: tuple[int, Case]) -> Verified:
         """Verify the case of this item; what goes wrong is in the answer."""
         _, case = item
-        # What Numba says of small grids is about speed, and launchers make grids of their own.
-        warnings.filterwarnings("ignore", message="Grid size .* GPU under-utilization")
         take_faults()  # those of the case before stand with it
         limit = limit_kernels(self._manner.limit_of(case))
         try:

@@ -337,7 +337,8 @@ def test_verify_sees_a_changed_function_of_another_module(project, implementatio
     (project / "kernels.py").write_text(KERNELS)
     command = [sys.executable, "-m", "gpubench", "verify", "s"]
     command += ["--where", f"implementation == {implementation!r}"]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    packages = filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH")))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(packages)}
     for factor, verdict in ((2, "1 right"), (3, "1 wrong"), (2, "1 right")):
         (project / "helper.py").write_text(HELPER.format(factor=factor))
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
