@@ -101,7 +101,7 @@ def _global(kind: str, operation: str, done: str) -> list[Count]:
             f"global_{kind}_ideal_sectors",
             "sectors",
             "warp",
-            None if kind == "atomic" else "memory_l2_theoretical_sectors_global_ideal",
+            "memory_l2_theoretical_sectors_global_ideal",
             "sectors that the different bytes of each request would take side by side",
         ),
     ]
@@ -120,14 +120,14 @@ def _shared(kind: str, operation: str, done: str) -> list[Count]:
             f"shared_{kind}_wavefronts",
             "wavefronts",
             "warp",
-            None if kind == "atomic" else "memory_l1_wavefronts_shared",
+            "memory_l1_wavefronts_shared",
             "passes in which each of 32 banks gives one word of 4 bytes",
         ),
         Count(
             f"shared_{kind}_ideal_wavefronts",
             "wavefronts",
             "warp",
-            None if kind == "atomic" else "memory_l1_wavefronts_shared_ideal",
+            "memory_l1_wavefronts_shared_ideal",
             "passes without any conflict of banks: 1, 2 or 4 for lanes of up to 4, 8 or 16 bytes",
         ),
     ]
@@ -143,12 +143,12 @@ def _same_address(space: str) -> Count:
     )
 
 
-def _flops(bits: int, precision: str, operations: str) -> Count:
+def _flops(bits: int, precision: str, letter: str) -> Count:
     return Count(
         f"flops_float{bits}",
         "operations",
         "thread",
-        f"smsp__sass_thread_inst_executed_ops_{operations}_pred_on.sum",
+        f"smsp__sass_thread_inst_executed_op_{{{letter}add,{letter}mul,2*{letter}fma}}_pred_on.sum",
         f"additions, subtractions and multiplications in {precision} precision; an fma is two, "
         "and each number of a packed instruction counts",
     )
@@ -191,20 +191,20 @@ COUNTS: tuple[Count, ...] = (
         "branches",
         "branches",
         "warp",
-        "smsp__sass_branch_targets.sum",
+        None,
         "branches that depend on a condition or an index",
     ),
     Count(
         "divergent_branches",
         "branches",
         "warp",
-        "smsp__sass_branch_targets_threads_divergent.sum",
+        None,
         "branches at which lanes of a warp go different ways",
     ),
     Count("barriers", "barriers", "warp", None, "arrivals of warps at barriers of the block"),
-    _flops(16, "half (float16, bfloat16)", "hadd_hmul_hfma"),
-    _flops(32, "single", "fadd_fmul_ffma"),
-    _flops(64, "double", "dadd_dmul_dfma"),
+    _flops(16, "half (float16, bfloat16)", "h"),
+    _flops(32, "single", "f"),
+    _flops(64, "double", "d"),
     Count(
         "special_functions",
         "operations",
