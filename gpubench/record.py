@@ -211,7 +211,7 @@ class LaunchRecord:
     shared_bytes: int = 0
     """Shared memory of a block, static and dynamic."""
     architecture: tuple[int, int] = (0, 0)
-    """Compute capability whose rules were used."""
+    """Compute capability of the device in software."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``softcuda.counts``; those that are 0 are left out."""
     resources: Mapping[str, int] | None = None

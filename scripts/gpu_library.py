@@ -77,12 +77,12 @@ def faults(cases: Iterable[Case]) -> dict[str, str]:
     return {name: fault for name, fault in found.items() if fault}
 
 
-def streams(cases: Iterable[Case]) -> Iterator[tuple[str, float]]:
-    """Bytes per second of each kernel of ``STREAMING``, in the widest dtype."""
+def streams(cases: Iterable[Case]) -> Iterator[tuple[str, int, float]]:
+    """Bytes that each kernel of ``STREAMING`` moves in its widest dtype, and seconds of a run."""
     every = list(cases)
     for kernel in STREAMING:
         found = fastest(largest(every, kernel, "float64"))
-        yield kernel, (found.case.work()[0] or 0) / found.seconds
+        yield kernel, int(found.case.work()[0] or 0), found.seconds
 
 
 def beside_cupy(cases: Iterable[Case]) -> Iterator[tuple[Peer, float]]:

@@ -18,7 +18,7 @@ from softcuda.build import description_of
 from softcuda.reports import readable_name
 from softcuda.resources import Resources
 
-MODEL = 1
+MODEL = 2
 """Version of the rules; raise it with every change that gives any kernel another number."""
 
 Level = Literal["warp", "thread", "launch"]
@@ -59,7 +59,7 @@ class LaunchCounts:
     shared_bytes: int
     """Shared memory of a block, static and dynamic."""
     architecture: tuple[int, int]
-    """The compute capability by whose rules was counted."""
+    """The compute capability of the device in software."""
     missing: str | None
     """Why there are no counts; ``None`` where there are."""
     counts: Mapping[str, int]
@@ -70,6 +70,9 @@ class LaunchCounts:
     """What the compiler made of it on that architecture; ``None`` where no linker is installed."""
     symbol: str = ""
     """The mangled name, by which ``SoftwareDevice.code`` finds its machine code."""
+
+
+_SIDE_BY_SIDE = "side by side, and never more than were needed"
 
 
 def _requests_and_sectors(space: str, kind: str, operation: str, done: str) -> list[Count]:
@@ -89,7 +92,8 @@ def _requests_and_sectors(space: str, kind: str, operation: str, done: str) -> l
             "sectors",
             "warp",
             f"l1tex__t_sectors_{metric}",
-            "different sectors of 32 bytes that the lanes of each request touch",
+            "different sectors of 32 bytes that the lanes of each request touch"
+            + (", each as often as most lanes have one address in it" if kind == "atomic" else ""),
         ),
     ]
 
@@ -102,7 +106,7 @@ def _global(kind: str, operation: str, done: str) -> list[Count]:
             "sectors",
             "warp",
             "memory_l2_theoretical_sectors_global_ideal",
-            "sectors that the different bytes of each request would take side by side",
+            f"sectors that as many lanes take {_SIDE_BY_SIDE}",
         ),
     ]
 
@@ -128,7 +132,7 @@ def _shared(kind: str, operation: str, done: str) -> list[Count]:
             "wavefronts",
             "warp",
             "memory_l1_wavefronts_shared_ideal",
-            "passes without any conflict of banks: 1, 2 or 4 for lanes of up to 4, 8 or 16 bytes",
+            f"passes that as many lanes take {_SIDE_BY_SIDE}",
         ),
     ]
 

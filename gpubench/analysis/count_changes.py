@@ -123,7 +123,7 @@ def _is_same_python(fact: FactChange) -> bool:
 
 
 def architecture_words(counts: CaseCounts) -> str:
-    """Return the compute capabilities whose rules were used: ``8.0``."""
+    """Return the compute capabilities of the device in software: ``8.0``."""
     return ", ".join(".".join(map(str, one)) for one in sorted(counts.architectures))
 
 

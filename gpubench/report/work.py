@@ -152,7 +152,7 @@ class WorkView:
     more_changes: int
     maps: tuple[WorkMap, ...]
     architecture: str
-    """Compute capability whose rules and registers the maps have."""
+    """Compute capability whose registers the maps have."""
     sources: tuple[WorkSource, ...]
 
 

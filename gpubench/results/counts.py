@@ -52,7 +52,7 @@ class CaseCounts:
 
     @property
     def architectures(self) -> frozenset[tuple[int, int]]:
-        """Compute capabilities whose rules were used."""
+        """Compute capabilities of the device in software."""
         return frozenset(launch.architecture for launch in self.launches)
 
 
@@ -138,7 +138,7 @@ def schema_of_counts(of_case: Columns) -> str:
                 (
                     "architecture",
                     "array_to_string(p.architecture, '.')",
-                    "compute capability whose rules were used",
+                    "compute capability of the device in software",
                 ),
                 ("count", "p.counted.name", "name of the count, as in docs/counts.md"),
                 (

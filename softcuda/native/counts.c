@@ -210,7 +210,7 @@ static void count_some(const sc_block *block, const lane *lanes, uint32_t number
   }
   if (!one.count) return;
   sums *sum = &block->grid->counts->of_accesses[number][space];
-  sc_add_request(sum, &one, access, space, sc_option.capability);
+  sc_add_request(sum, &one, access, space);
 }
 
 /* Lanes may use one instruction for several spaces, where it takes generic addresses. */
@@ -219,7 +219,7 @@ static void count_access(const sc_block *block, const lane *lanes, uint32_t numb
   const sc_code_access *access = &block->grid->module->accesses[number];
   if (access->space == SC_IN_GLOBAL && !access->guarded) {
     sums *sum = &block->grid->counts->of_accesses[number][SC_IN_GLOBAL];
-    sc_add_request(sum, all, access, SC_IN_GLOBAL, sc_option.capability);
+    sc_add_request(sum, all, access, SC_IN_GLOBAL);
   } else if (access->space != SC_IN_ANY) {
     count_some(block, lanes, number, all, access->space);
   } else {

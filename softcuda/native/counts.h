@@ -30,8 +30,8 @@ API size_t softcuda_counts(char *out, size_t room);
 typedef struct sums {
   uint64_t requests, lanes;
   uint64_t passes; /* sectors; of shared memory, wavefronts */
-  uint64_t ideal;  /* what the same bytes would take at best */
-  uint64_t same;   /* lanes whose address a lane before them has */
+  uint64_t ideal;  /* what as many lanes side by side would take; not of local memory */
+  uint64_t same;   /* lanes of atomic operations whose address a lane before them has */
 } sums;
 
 /* Lanes of one warp that do an access together, ascending. */
@@ -41,6 +41,6 @@ typedef struct request {
   uint64_t places[SC_WARP]; /* addresses; in shared and local memory, offsets */
 } request;
 
-/* Adds a request in a space to the sums; `capability` as in sc_option. */
+/* Adds a request in a space to the sums. */
 void sc_add_request(sums *sum, const request *one, const sc_code_access *access,
-                    enum sc_code_space space, int capability);
+                    enum sc_code_space space);

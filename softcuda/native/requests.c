@@ -2,9 +2,16 @@
  * memory. Only addresses, widths and the lanes that take part decide. */
 #include "counts.h"
 
-enum { SECTOR = 32, BANKS = 32, WORD = 4, SLOTS = 128 };
+enum { SECTOR = 32, SECTOR_BITS = 5, BANKS = 32, WORD = 4, SLOTS = 128 };
 
 static uint32_t words_of(uint32_t size) { return size > WORD ? size / WORD : 1; }
+
+/* The passes of `unit` bytes that as many lanes take side by side, and no more than were needed:
+ * lanes that read one place need fewer. Nsight Compute's ideal is the same (counts.md). */
+static uint64_t at_best(uint32_t needed, const request *one, uint32_t size, uint32_t unit) {
+  uint32_t side_by_side = (one->count * size + unit - 1) / unit;
+  return needed < side_by_side ? needed : side_by_side;
+}
 
 /* ---- different numbers ---------------------------------------------------------------------- */
 
@@ -27,37 +34,48 @@ static void insert(set *s, uint64_t number) {
 }
 
 /* How many different numbers there are, each divided by 2^shift. */
-static uint32_t count_in_set(const uint64_t *numbers, uint32_t count, uint32_t shift) {
+static uint32_t count_different(const uint64_t *numbers, uint32_t count, uint32_t shift) {
+  uint32_t steps = 1, falls = 0;
+  for (uint32_t i = 1; i < count; i++) {
+    steps += numbers[i] >> shift != numbers[i - 1] >> shift;
+    falls |= numbers[i] < numbers[i - 1];
+  }
+  if (!falls) return steps; /* they ascend, as addresses mostly do */
   set s;
   clear(&s);
   for (uint32_t i = 0; i < count; i++) insert(&s, numbers[i] >> shift);
   return s.count;
 }
 
-/* How many different addresses there are, and in how many sectors, where that is asked. */
-static uint32_t count_different(const uint64_t *numbers, uint32_t count, uint32_t *sectors) {
-  uint32_t steps = 1, sector_steps = 1, falls = 0;
-  for (uint32_t i = 1; i < count; i++) {
-    steps += numbers[i] != numbers[i - 1];
-    sector_steps += numbers[i] >> 5 != numbers[i - 1] >> 5;
-    falls |= numbers[i] < numbers[i - 1];
-  }
-  if (!falls) { /* they ascend, as addresses mostly do */
-    if (sectors) *sectors = sector_steps;
-    return steps;
-  }
-  if (sectors) *sectors = count_in_set(numbers, count, 5);
-  return count_in_set(numbers, count, 0);
-}
-
 /* ---- global and local memory ---------------------------------------------------------------- */
 
+/* Lanes that change one address come one after another: a sector is taken as often as the address
+ * in it that most lanes have. */
+static uint32_t count_changed_sectors(const uint64_t *places, uint32_t count) {
+  uint32_t of_address[SC_WARP] = {0}, sum = 0;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t k = 0; k < count; k++) of_address[i] += places[k] == places[i];
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t most = 0;
+    bool is_first = true;
+    for (uint32_t k = 0; k < count; k++) {
+      if (places[k] >> SECTOR_BITS != places[i] >> SECTOR_BITS) continue;
+      is_first = is_first && k >= i;
+      if (of_address[k] > most) most = of_address[k];
+    }
+    if (is_first) sum += most;
+  }
+  return sum;
+}
+
 /* Accesses are aligned to their width, so that each lies in one sector. */
-static void add_global(sums *sum, const request *one, uint32_t size) {
-  uint32_t sectors, different = count_different(one->places, one->count, &sectors);
-  sum->passes += sectors;
-  sum->ideal += (different * size + SECTOR - 1) / SECTOR;
-  sum->same += one->count - different;
+static void add_global(sums *sum, const request *one, const sc_code_access *access) {
+  uint32_t sectors = count_different(one->places, one->count, SECTOR_BITS);
+  sum->ideal += at_best(sectors, one, access->size, SECTOR);
+  uint32_t same = 0;
+  if (access->kind == SC_CHANGES) same = one->count - count_different(one->places, one->count, 0);
+  sum->same += same;
+  sum->passes += same ? count_changed_sectors(one->places, one->count) : sectors;
 }
 
 /* "Local memory is organized such that consecutive 32-bit words are accessed by consecutive thread
@@ -68,9 +86,7 @@ static void add_local(sums *sum, const request *one, uint32_t size) {
   for (uint32_t i = 0; i < one->count; i++)
     sectors[i] = one->places[i] / WORD * (SC_WARP / lanes_of_sector) +
                  one->lanes[i] / lanes_of_sector;
-  uint64_t different = (uint64_t)words * count_different(sectors, one->count, NULL);
-  sum->passes += different;
-  sum->ideal += ((uint64_t)one->count * words * WORD + SECTOR - 1) / SECTOR;
+  sum->passes += (uint64_t)words * count_different(sectors, one->count, 0);
 }
 
 /* ---- shared memory -------------------------------------------------------------------------- */
@@ -118,32 +134,31 @@ static bool pairs_agree(const request *one, uint32_t bit) {
 }
 
 /* 128 bytes come back in a pass: lanes of 8 bytes go by halves of a warp, lanes of 16 bytes by
- * quarters. Devices of compute capability 7.x take twice as many lanes of a load together where
- * pairs of lanes, neighbours or those two apart, have one address (NVIDIA's developer forum,
- * "Unexpected shared memory bank conflict", 77228). */
-static void add_shared(sums *sum, const request *one, const sc_code_access *access,
-                       int capability) {
+ * quarters. Twice as many lanes of a load go together where pairs of lanes, neighbours or those two
+ * apart, have one address: on devices of compute capability 7.x (NVIDIA's developer forum,
+ * "Unexpected shared memory bank conflict", 77228), and on an H100 (9.0). */
+static void add_shared(sums *sum, const request *one, const sc_code_access *access) {
   bool atomic = access->kind == SC_CHANGES;
-  uint32_t words = words_of(access->size), each = SC_WARP / words;
-  if (words > 1 && access->kind == SC_LOADS && capability / 10 == 7 &&
-      (pairs_agree(one, 1) || pairs_agree(one, 2)))
+  uint32_t words = words_of(access->size), each = SC_WARP / words, passes = 0;
+  if (words > 1 && access->kind == SC_LOADS && (pairs_agree(one, 1) || pairs_agree(one, 2)))
     each *= 2;
   for (uint32_t begin = 0, end; begin < one->count; begin = end) {
     for (end = begin + 1; end < one->count && one->lanes[end] / each == one->lanes[begin] / each;)
       end++;
-    sum->passes += count_passes(one->places + begin, end - begin, access->size, atomic);
-    sum->ideal++;
+    passes += count_passes(one->places + begin, end - begin, access->size, atomic);
   }
-  if (atomic) sum->same += one->count - count_different(one->places, one->count, NULL);
+  sum->passes += passes;
+  sum->ideal += at_best(passes, one, access->size, BANKS * WORD);
+  if (atomic) sum->same += one->count - count_different(one->places, one->count, 0);
 }
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
 void sc_add_request(sums *sum, const request *one, const sc_code_access *access,
-                    enum sc_code_space space, int capability) {
+                    enum sc_code_space space) {
   sum->requests++;
   sum->lanes += one->count;
-  if (space == SC_IN_GLOBAL) add_global(sum, one, access->size);
-  if (space == SC_IN_SHARED) add_shared(sum, one, access, capability);
+  if (space == SC_IN_GLOBAL) add_global(sum, one, access);
+  if (space == SC_IN_SHARED) add_shared(sum, one, access);
   if (space == SC_IN_LOCAL) add_local(sum, one, access->size);
 }

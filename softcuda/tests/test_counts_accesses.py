@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,13 +94,13 @@ GLOBAL = rows(
     (4, "pairs", 2), (8, "pairs", 4),
     (4, "half", 2), (4, "even lanes", (4, 2)), (8, "even lanes", (8, 4)),
     (4, "one lane", 1), (16, "one lane", 1), (4, "no lane", 0),
-    (4, "two rows", 4), (4, "two places", 1), (4, "two places of a bank", (2, 1)),
+    (4, "two rows", 4), (4, "two places", 1), (4, "two places of a bank", 2),
 )  # fmt: skip
 GLOBAL_ATOMICS = rows(
     "global_atom global_red",
     (4, "consecutive", 4), (8, "consecutive", 8), (4, "stride 8", (32, 4)),
-    (4, "one place", (1, 1, 31)), (8, "one place", (1, 1, 31)), (4, "pairs", (2, 2, 16)),
-    (4, "two places", (1, 1, 30)), (4, "half", 2), (4, "one lane", 1),
+    (4, "one place", (32, 1, 31)), (8, "one place", (32, 1, 31)), (4, "pairs", (4, 2, 16)),
+    (4, "two places", (16, 1, 30)), (4, "half", 2), (4, "one lane", 1),
 )  # fmt: skip
 
 # 32 banks of 4 bytes. Lanes of 8 bytes go by halves of a warp, lanes of 16 bytes by quarters.
@@ -124,19 +125,17 @@ SHARED_ATOMICS = rows(
     (4, "two places of a bank", (32, 1, 30)), (4, "stride 2", (2, 1)), (4, "stride 33", 1),
     (4, "half", 1), (8, "consecutive", 2), (8, "one place", (32, 2, 31)),
 )  # fmt: skip
-# Pairs of lanes with one address are joined by devices of compute capability 7.x, in loads alone.
-BROADCASTS = [("one place", 8), ("one place", 16), ("pairs", 8), ("pairs", 16)]
-BROADCASTS += [("pairs two apart", 8), ("pairs two apart", 16)]
-SINCE_8 = [
-    *rows("shared_load shared_store", *((w, p, w // 4) for p, w in BROADCASTS)),
-]
-OF_7 = [
-    *rows("shared_store", *((w, p, w // 4) for p, w in BROADCASTS)),
+# Pairs of lanes with one address are joined, in loads alone.
+PAIRS = [
+    *rows(
+        "shared_store",
+        *((width, pattern, width // 4) for pattern in ("one place", "pairs", "pairs two apart")
+          for width in (8, 16)),
+    ),
     *rows(
         "shared_load",
         (8, "one place", 1), (16, "one place", 2), (8, "pairs", 1), (16, "pairs", 2),
-        (8, "pairs two apart", (2, 1)), (16, "pairs two apart", (4, 2)),
-        (8, "consecutive", 2), (16, "consecutive", 4), (8, "half", 1), (8, "stride 16", (32, 2)),
+        (8, "pairs two apart", 2), (16, "pairs two apart", 4),
     ),
 ]  # fmt: skip
 
@@ -148,39 +147,25 @@ LOCAL = rows(
     (4, "pairs", 16), (4, "half", 16), (4, "no lane", 0),
 )  # fmt: skip
 
-BY_DEFAULT = [*GLOBAL, *GLOBAL_ATOMICS, *SHARED, *SHARED_ATOMICS, *SINCE_8, *LOCAL]
+REQUESTS = [*GLOBAL, *GLOBAL_ATOMICS, *SHARED, *SHARED_ATOMICS, *PAIRS, *LOCAL]
 
 
-def _count_by_default() -> Any:
-    return count_all(row.request for row in BY_DEFAULT)
-
-
-def _count_as_7() -> Any:
-    return count_all(row.request for row in OF_7)
+def _count_requests() -> Any:
+    return count_all(row.request for row in REQUESTS)
 
 
 @pytest.fixture(scope="module")
 def counted() -> dict[Row, dict[str, int]]:
-    return dict(zip(BY_DEFAULT, on_softcuda(_count_by_default, cc=80), strict=True))
-
-
-@pytest.fixture(scope="module")
-def counted_as_7() -> dict[Row, dict[str, int]]:
-    return dict(zip(OF_7, on_softcuda(_count_as_7, cc=75), strict=True))
+    return dict(zip(REQUESTS, on_softcuda(_count_requests), strict=True))
 
 
 def accesses_alone(counts: dict[str, int]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if not name.startswith("ptx_")}
 
 
-@pytest.mark.parametrize("row", BY_DEFAULT, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", REQUESTS, ids=lambda row: row.id)
 def test_a_request_takes_what_theory_says(row: Row, counted: dict[Row, Any]) -> None:
     assert accesses_alone(counted[row]) == row.expected
-
-
-@pytest.mark.parametrize("row", OF_7, ids=lambda row: row.id)
-def test_devices_of_capability_7_join_pairs(row: Row, counted_as_7: dict[Row, Any]) -> None:
-    assert accesses_alone(counted_as_7[row]) == row.expected
 
 
 # ---- any addresses ------------------------------------------------------------------------------
@@ -204,7 +189,11 @@ def _count_random() -> Any:
     return count_all(_random_requests())
 
 
-def expected_passes(space: str, width: int, lanes: Sequence[int]) -> int:
+def pairs_agree(at: Mapping[int, int], step: int) -> bool:
+    return all(at.get(lane ^ step, address) == address for lane, address in at.items())
+
+
+def expected_passes(space: str, kind: str, width: int, lanes: Sequence[int]) -> int:
     """Return sectors or wavefronts, counted as the definitions say and without any shortcut."""
     at = {lane: index * width for lane, index in enumerate(lanes) if index != OFF}
     words = max(width // 4, 1)
@@ -213,9 +202,11 @@ def expected_passes(space: str, width: int, lanes: Sequence[int]) -> int:
     if space == "local":
         every = {(place // 4 + w) * 32 + lane for lane, place in at.items() for w in range(words)}
         return len({word // 8 for word in every})
-    passes = 0
-    for part in range(words):
-        mine = [a for lane, a in at.items() if lane * words // 32 == part]
+    passes, together = 0, 32 // words
+    if kind == "load" and words > 1 and any(pairs_agree(at, step) for step in (1, 2)):
+        together *= 2
+    for first in range(0, 32, together):
+        mine = [a for lane, a in at.items() if first <= lane < first + together]
         wanted = {address // 4 + w for address in mine for w in range(words)}
         passes += max((sum(word % 32 == bank for word in wanted) for bank in range(32)), default=0)
     return passes
@@ -224,6 +215,43 @@ def expected_passes(space: str, width: int, lanes: Sequence[int]) -> int:
 def test_random_requests_take_what_the_definitions_say() -> None:
     requests = _random_requests()
     for (kernel, width, lanes), counts in zip(requests, on_softcuda(_count_random), strict=True):
-        space = kernel.split("_")[0]
+        space, kind = kernel.split("_")
         unit = "wavefronts" if space == "shared" else "sectors"
-        assert counts.get(f"{kernel}_{unit}", 0) == expected_passes(space, width, lanes), lanes
+        assert counts.get(f"{kernel}_{unit}", 0) == expected_passes(space, kind, width, lanes), (
+            lanes
+        )
+
+
+# ---- what hardware measured ---------------------------------------------------------------------
+
+MEASURED = Path(__file__).with_name("requests_on_an_h100.txt")
+
+
+def _measured() -> list[tuple[str, int, list[int], int, int]]:
+    """Return kernel, width, indices, passes and ideal of each request."""
+    found = []
+    for line in MEASURED.read_text().splitlines():
+        if not line.startswith("#"):
+            numbers, _, lanes = line.partition(": ")
+            kernel, *others = numbers.split()
+            width, passes, ideal = map(int, others)
+            indices = [OFF if lane == "." else int(lane) for lane in lanes.split()]
+            found.append((kernel, width, indices, passes, ideal))
+    return found
+
+
+def _count_measured() -> Any:
+    return count_all((kernel, width, lanes) for kernel, width, lanes, *_ in _measured())
+
+
+def test_requests_take_what_hardware_measured() -> None:
+    requests = _measured()
+    assert len(requests) > 400
+    for (kernel, width, lanes, passes, ideal), counts in zip(
+        requests, on_softcuda(_count_measured), strict=True
+    ):
+        space, what = kernel.split("_")
+        access = f"{space}_{'atomic' if what in ('atom', 'red') else what}"
+        unit = "wavefronts" if space == "shared" else "sectors"
+        found = counts.get(f"{access}_{unit}", 0), counts.get(f"{access}_ideal_{unit}", 0)
+        assert found == (passes, ideal), (kernel, width, lanes)

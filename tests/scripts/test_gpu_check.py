@@ -75,7 +75,7 @@ def test_the_three_ways_are_timed_on_every_size(check: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("graph", "plain", "ok"),
-    [(100e-6, 102e-6, True), (100e-6, 104e-6, False), (9e-6, 14e-6, None)],
+    [(200e-6, 205e-6, True), (200e-6, 207e-6, False), (9e-6, 14e-6, None)],
     ids=["agree", "differ", "too short"],
 )
 def test_ways_have_to_agree_where_the_kernel_is_long(
@@ -103,19 +103,22 @@ def test_ours_are_taken_as_kernel_and_cold_are(check: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "ok"),
+    ("label", "ours", "theirs", "ok"),
     [
-        (10.9e-6, 10e-6, True),
-        (11.1e-6, 10e-6, False),
-        (1.029e-3, 1e-3, True),
-        (1.031e-3, 1e-3, False),
-        (1e-3, None, None),
+        ("cold", 10.9e-6, 10e-6, True),
+        ("cold", 11.1e-6, 10e-6, False),
+        ("cold", 1.049e-3, 1e-3, True),
+        ("cold", 1.051e-3, 1e-3, False),
+        ("kernel", 1.029e-3, 1e-3, True),
+        ("kernel", 1.031e-3, 1e-3, False),
+        ("kernel", 3e-6, 90e-6, None),  # by Python's launches
+        ("kernel", 1e-3, None, None),
     ],
 )
-def test_cuda_bench_may_differ_by_three_percent_or_a_microsecond(
-    check: ModuleType, ours: float, theirs: float | None, ok: bool | None
+def test_cuda_bench_may_differ_by_some_percent_or_a_microsecond(
+    check: ModuleType, label: str, ours: float, theirs: float | None, ok: bool | None
 ) -> None:
-    assert check._comparison("kernel", 4096, ours, theirs).ok is ok
+    assert check._comparison(label, 4096, ours, theirs).ok is ok
 
 
 def test_cuda_benchs_figures_are_found_by_their_tags(check: ModuleType) -> None:
