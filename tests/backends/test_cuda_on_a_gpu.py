@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import cuda
+from numba.cuda.core.errors import NumbaPerformanceWarning
 
 from gpubench.backends import ceilings, devices, numba_cuda, software
 from gpubench.backends.cuda_sampling import BestWay
@@ -198,6 +200,20 @@ def test_flushing_makes_a_run_in_the_cache_slower(session: NumbaCudaSession) -> 
 def test_a_launch_over_the_limits_is_refused(session: NumbaCudaSession) -> None:
     with pytest.raises(DeviceError, match="the limit is 1024"):
         session.bind(Target(function=increment), Launch((1025, 1, 1), (1, 1, 1)), [])
+
+
+def test_a_launcher_makes_small_grids_without_a_remark() -> None:
+    def launcher(launch: Launch, array: Any) -> None:
+        increment[1, 32](array)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NumbaPerformanceWarning)
+        with NumbaCudaBackend().open("cuda:0") as session:
+            array = session.to_native(np.zeros(32))
+            session.bind(Target(function=increment), ONE, [array])()
+            launcher(ONE, array)
+        with pytest.raises(NumbaPerformanceWarning):
+            increment[2, 32](np.zeros(64))
 
 
 def test_running_out_of_memory_leaves_the_next_case_fine(session: NumbaCudaSession) -> None:

@@ -1,6 +1,5 @@
 """Cases are verified side by side, and one that crashes or hangs ends no other."""
 
-from collections import Counter
 
 import pytest
 from builders import SCALE, plan_of
@@ -84,16 +83,6 @@ def test_kernels_are_shared_among_processes_and_all_are_told(tmp_path, monkeypat
     found = dict(verified(cases, Manner(processes=2)))
     assert [found[place].status for place in range(4)] == ["right"] * 4
     assert len(set((tmp_path / "calls").read_text().split())) == 2
-
-
-def test_small_grids_are_no_warning_of_any_case_of_a_process(tmp_path):
-    text = SCALE.replace("measured_kernels:scale", "verified_kernels:scale")
-    for name in ("one", "other"):
-        text += f"  {name}: {{function: verified_kernels:scale_on_a_small_grid, backend: numpy}}\n"
-    warned = Counter()
-    found = dict(verified([*plan_of(tmp_path, text).cases()], Manner(processes=1), warned))
-    assert [found[place].status for place in range(3)] == ["right"] * 3
-    assert not warned
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import os
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +29,3 @@ def count_calls(a, out):
     with Path(os.environ["CALLS"]).open("a") as calls:
         calls.write(f"{os.getpid()}\n")
     np.multiply(a, 2, out=out)
-
-
-def scale_on_a_small_grid(a, out):
-    warnings.warn("Grid size 1 will likely result in GPU under-utilization", stacklevel=1)
-    scale(a, out)
