@@ -110,7 +110,7 @@ def _checked(device: str, skipped: list[str]) -> Iterator[Line]:
 
 def _print(line: Line) -> None:
     mark = {True: "ok", False: "DIFFERS", None: "-"}[line.ok]
-    print(f"{mark:8}{line.check:34}{line.found}", flush=True)
+    print(f"{mark:8}{line.check:38}{line.found}", flush=True)
 
 
 def _conditions(device: str) -> dict[str, Any]:
