@@ -123,15 +123,21 @@ class Recorder:
 
     def backwards(self, *words: str) -> Iterator[Line]:
         """Lines that have one of these words in them, from the last to the first. The others are
-        not parsed: every case looks back over thousands of lines."""
+        neither split nor parsed: every case looks back over thousands of lines."""
         try:
             content = read_regular(self.path, MAX_BYTES) if self.path else b""
         except (OSError, TooLarge):  # none yet, or none that can be looked at
             return
-        for line in reversed(content.decode(errors="replace").split("\n")):
-            if any(word in line for word in words):
-                with suppress(GpubenchError):  # damaged, or of a later release
-                    yield parse_line(line)
+        last = {word: content.rfind(word) for word in (word.encode() for word in words)}
+        while (place := max(last.values())) >= 0:
+            begin, end = content.rfind(b"\n", 0, place) + 1, content.find(b"\n", place)
+            line = content[begin:end] if end >= 0 else content[begin:]
+            with suppress(GpubenchError):  # damaged, or of a later release
+                yield parse_line(line.decode(errors="replace"))
+            last = {
+                word: at if at < begin else content.rfind(word, 0, begin)
+                for word, at in last.items()
+            }
 
 
 def run_facts() -> dict[str, Value | None]:

@@ -43,7 +43,7 @@ def sectors_per_request(counts: Counts) -> float | None:
 
 
 def excess_sectors(counts: Counts) -> int:
-    """Return global sectors beyond those that as many lanes would take side by side."""
+    """Return global sectors beyond those that as many lanes take side by side."""
     return sum(
         counts.get(f"{access}_sectors", 0) - counts.get(f"{access}_ideal_sectors", 0)
         for access in _GLOBAL
@@ -51,7 +51,7 @@ def excess_sectors(counts: Counts) -> int:
 
 
 def excess_wavefronts(counts: Counts) -> int:
-    """Return wavefronts of shared memory beyond those that as many lanes would take side by side."""
+    """Return wavefronts of shared memory beyond those that as many lanes take side by side."""
     return sum(
         counts.get(f"{access}_wavefronts", 0) - counts.get(f"{access}_ideal_wavefronts", 0)
         for access in _SHARED_ACCESSES
