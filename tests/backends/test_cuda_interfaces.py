@@ -197,7 +197,7 @@ def test_what_is_used_is_there_and_takes_what_it_is_given(use: Use) -> None:
         Use(PENDING, "clear"),
         Use(BINDINGS, "cuDeviceGetAttribute", ("", "")),
         Use(BINDINGS, "CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE"),
-        Use("numba.cuda.core.errors", "NumbaPerformanceWarning"),
+        Use("numba.cuda.core", "config"),
     ],
     ids=str,
 )
