@@ -107,6 +107,13 @@ class WatchedPool(Pool):
         ending.join(POOL_SHUTDOWN_SECONDS)
         self._end_crew()
 
+    @staticmethod
+    def _help_stuff_finish(inqueue: Any, task_handler: threading.Thread, size: int) -> None:
+        """Empty the queue of tasks as ``Pool`` does; a worker that was killed in the midst of
+        reading one has left a part of it, and what follows cannot be read."""
+        with suppress(Exception):
+            Pool._help_stuff_finish(inqueue, task_handler, size)  # type: ignore[attr-defined]
+
     def _end_crew(self) -> None:
         for process in self._crew:
             process.kill()

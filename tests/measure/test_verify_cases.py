@@ -1,6 +1,5 @@
 """Cases are verified side by side, and one that crashes or hangs ends no other."""
 
-
 import pytest
 from builders import SCALE, plan_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import numpy as np
 import pool_functions
 import pytest
 
+from gpubench.backends.multiprocessing import WatchedPool
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.pools import ONE_THREAD_VARIABLES, SharedArray
 from gpubench.backends.protocol import Session, Target
@@ -335,6 +337,20 @@ def test_an_idle_worker_that_was_killed_holding_a_lock_does_not_keep_the_pool() 
         ended.start()
         ended.join(30)
         assert not ended.is_alive()
+
+
+def test_a_task_that_a_killed_worker_read_in_part_does_not_keep_the_pool() -> None:
+    tasks: multiprocessing.SimpleQueue[Any]
+    tasks, over = multiprocessing.SimpleQueue(), threading.Event()
+    tasks._writer.send_bytes(b"")  # type: ignore[attr-defined]
+    handler = threading.Thread(target=over.wait, daemon=True)
+    handler.start()
+    with pytest.raises(EOFError):
+        tasks._reader.recv()  # type: ignore[attr-defined]
+    tasks._writer.send_bytes(b"")  # type: ignore[attr-defined]
+    WatchedPool._help_stuff_finish(tasks, handler, 1)
+    over.set()
+    handler.join()
 
 
 @pytest.mark.parametrize(("backend", "device"), OF_PROCESSES)
