@@ -10,6 +10,8 @@ from scored_history import Score, score
 
 from gpubench.results import open_table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def scores() -> list[Score]:
@@ -22,7 +24,6 @@ def scores() -> list[Score]:
     return [*usual, *long, score(3, commits=24, kernels=40)]
 
 
-@pytest.mark.slow
 def test_every_planted_step_above_noise_is_found(scores: list[Score]) -> None:
     assert sum(one.counts["planted above noise"] for one in scores) > 100
     assert [step for one in scores for step in one.missed if step.above_noise] == []

@@ -329,6 +329,7 @@ kernels:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "implementation", ["numba", pytest.param("numba_cuda", marks=pytest.mark.gpu)]
 )

@@ -23,7 +23,10 @@ from gpubench.plan.expansion import expand
 from gpubench.record import CaseRecord
 
 resource = pytest.importorskip("resource", reason="Windows has no limits of this kind")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+    pytest.mark.slow,
+]
 
 MIB = 2**20
 LIMIT = "memory_limit: 64 * 2**20\n"

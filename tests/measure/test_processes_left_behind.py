@@ -14,7 +14,10 @@ from builders import case_of
 from gpubench.measure.direct import Job, bench
 from gpubench.measure.worker import Worker
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
+    pytest.mark.slow,
+]
 
 KERNEL = """
 sizes: {n: [8]}

@@ -44,12 +44,14 @@ def test_a_crash_is_told_of_its_case_and_the_others_go_on(tmp_path):
     assert found["crash"].reason == "its process ended without an outcome (signal SIGABRT)"
 
 
+@pytest.mark.slow
 def test_a_hang_is_given_up_and_the_others_go_on(tmp_path):
     found = outcomes(tmp_path, "hang", "scale", limit=4.0)
     assert (found["hang"].status, found["scale"].status) == ("timed_out", "right")
     assert found["hang"].reason.startswith("stopped by its timeout of 4 s; raise `timeout`")
 
 
+@pytest.mark.slow
 def test_the_timeout_of_the_suite_counts(tmp_path):
     found = outcomes(tmp_path, "hang", "scale", extra="sampling: {timeout: 4}\n")
     assert (found["hang"].status, found["scale"].status) == ("timed_out", "right")

@@ -153,6 +153,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 @pytest.mark.parametrize(("what", "times"), [("sleep", 1), ("sleep", 2), ("hang", 1)])
 def test_ctrl_c_ends_other_processes_with_this_one(tmp_path: Path, what: str, times: int) -> None:

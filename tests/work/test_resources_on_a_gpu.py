@@ -70,6 +70,7 @@ def run_without_the_device(function: Callable[[], Any]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @needs_linker
 def test_numbas_kernels_take_what_they_take_on_a_gpu() -> None:
     """Older architectures than the device's too, for which Numba compiles again."""
