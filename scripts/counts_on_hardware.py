@@ -90,6 +90,7 @@ def _print(one: Compared, every: bool) -> None:
 
 
 def _factor(one: int, other: int) -> float:
+    """Return how many times the lesser the greater is."""
     return max(one, other, 1) / max(min(one, other), 1)
 
 

@@ -141,7 +141,7 @@ def _session(device: str) -> Iterator[Any]:
 
 
 def _tests(device: str) -> Iterator[Line]:
-    """The tests marked ``gpu``, from the files that have any."""
+    """Run the tests marked ``gpu``, from the files that have any."""
     files = [
         str(path)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -156,7 +156,7 @@ def _tests(device: str) -> Iterator[Line]:
 
 
 def _triad(session: Any, elements: int) -> Callable[[], Any]:
-    """A bound triad over arrays of so many float64, run once so that it is compiled."""
+    """Return a bound triad over arrays of so many float64, run once so that it is compiled."""
     from gpubench.backends.protocol import Launch
 
     arrays = [session.allocate(8 * elements) for _ in range(3)]
@@ -168,7 +168,7 @@ def _triad(session: Any, elements: int) -> Callable[[], Any]:
 
 
 def _sizes(session: Any) -> list[int]:
-    """Sizes that fit twice into the memory that is free."""
+    """Return the sizes that fit twice into the memory that is free."""
     return [size for size in SIZES if 2 * 3 * 8 * size < session.free_bytes()]
 
 

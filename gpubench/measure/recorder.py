@@ -122,13 +122,13 @@ class Recorder:
         return self.backwards(f'"benchmark": "{benchmark}", "case": {json.dumps(case)}', *words)
 
     def backwards(self, *words: str) -> Iterator[Line]:
-        """Lines that have one of these words in them, from the last to the first. The others are
-        neither split nor parsed: every case looks back over thousands of lines."""
+        """Yield the lines that have one of these words in them, from the last to the first. The
+        others are neither split nor parsed: every case looks back over thousands of lines."""
         try:
             content = read_regular(self.path, MAX_BYTES) if self.path else b""
         except (OSError, TooLarge):  # none yet, or none that can be looked at
             return
-        last = {word: content.rfind(word) for word in (word.encode() for word in words)}
+        last = {word: content.rfind(word) for word in map(str.encode, words)}
         while (place := max(last.values())) >= 0:
             begin, end = content.rfind(b"\n", 0, place) + 1, content.find(b"\n", place)
             line = content[begin:end] if end >= 0 else content[begin:]
