@@ -10,6 +10,8 @@ import sys
 def main() -> None:
     """Run the command line. Ctrl-C while it is imported ends it as at any other moment."""
     try:
+        # Missing where another distribution has overwritten gpubench/__init__.py.
+        from gpubench import __version__  # noqa: F401
         from gpubench.cli import main as commands
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

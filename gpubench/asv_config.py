@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,3 +186,13 @@ def _repository(folder: Path, content: Mapping[str, Any], beside: Path) -> Repos
         clone = named_repository(folder / project)
         return clone if isinstance(clone, BareRepository) else beside
     return beside
+
+
+def machine_name() -> str:
+    """Return asv's name for this machine; its host's name where asv has none yet."""
+    from asv.machine import MachineCollection
+    from asv.util import UserError
+
+    with suppress(UserError):
+        return str(MachineCollection.load(platform.node())["machine"])
+    return platform.node()

@@ -1,4 +1,4 @@
-"""The name that pip knows gpubench by, its extras, and another distribution that writes its files.
+"""The name, version and extras of gpubench for pip, and another distribution of its files.
 
 The package index has a ``gpubench`` of other people, so that this one is ``gpubench-suite``. The
 package to import and the command are called ``gpubench`` all the same.
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from importlib import metadata
 
 DISTRIBUTION = "gpubench-suite"
+
+VERSION = "0.1.0"
 
 REINSTALL = (
     f"pip install --force-reinstall --no-deps {DISTRIBUTION} "

@@ -1,4 +1,4 @@
-"""Results and charts in a notebook: ``gpubench.results()`` and ``gpubench.chart("kernel")``."""
+"""Results and charts in a notebook: ``gpubench.load_results()`` and ``gpubench.chart(kernel)``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing gpubench has to stay cheap
     from gpubench.results import Table
 
 Kind = Literal["pandas", "polars", "arrow"]
-"""Libraries whose tables ``results`` gives, those that it takes first before the others."""
+"""Libraries whose tables ``load_results`` gives, those that it takes first before the others."""
 
 Over = Literal["commits", "sizes", "roofline"]
 """Charts of a kernel's page."""
@@ -39,7 +39,9 @@ ALL = "select * from results"
 HEIGHT_PIXELS = 560
 
 
-def results(sql: str = ALL, *, folder: str | Path = ".asv/results", as_: Kind | None = None) -> Any:
+def load_results(
+    sql: str = ALL, *, folder: str | Path = ".asv/results", as_: Kind | None = None
+) -> Any:
     """Return stored results as a table of pandas, Polars or Arrow.
 
     ``sql`` is what ``gpubench query`` takes: the view ``results`` has a row for each case of each

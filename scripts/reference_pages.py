@@ -24,7 +24,7 @@ set what several of them read.
 COLUMNS_HEAD = """\
 # Columns of a query
 
-The views and columns that `gpubench query` and `gpubench.results()` have, written by `make docs`.
+The views and columns of `gpubench query` and `gpubench.load_results()`, written by `make docs`.
 `gpubench query --json` prints a list of objects with the names that a query selects, `--csv` the
 same as CSV. `null` means that a value is not known, or has no meaning for that case.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from gpubench import __version__
 from gpubench.cli.advise import advise
 from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
@@ -14,7 +13,7 @@ from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.profiling import profile
 from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
-from gpubench.distribution import describe_conflict
+from gpubench.distribution import VERSION, describe_conflict
 
 
 @click.group(
@@ -27,7 +26,7 @@ from gpubench.distribution import describe_conflict
     },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="gpubench")
+@click.version_option(VERSION, prog_name="gpubench")
 def main() -> None:
     """Declare benchmarks of Numba kernels (CUDA and CPU) against NumPy, on airspeed velocity.
 

@@ -50,7 +50,7 @@ def calibrate(minutes: float, results: Path, as_json: bool, one_run: bool) -> No
     if one_run:
         _hand_over_one_run()
         return
-    from gpubench.fleet.checkout import machine_name
+    from gpubench.asv_config import machine_name
     from gpubench.measure.disturbance import busy_since, core_use
     from gpubench.measure.recorder import run_facts
     from gpubench.report import text

@@ -293,7 +293,8 @@ def worker(
     security = _security(scheduler, tls)
     import asyncio  # which no other command needs
 
-    from gpubench.fleet.checkout import Checkout, machine_name
+    from gpubench.asv_config import machine_name
+    from gpubench.fleet.checkout import Checkout
     from gpubench.fleet.cluster import serve
 
     place = Checkout(checkout.resolve(), machine or machine_name(), python)

@@ -325,10 +325,10 @@ def count(
 
 def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> None:
     """Verify these cases, count the instructions of those that are right, and print them."""
+    from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
     from gpubench.tables import instructions
-    from gpubench.work.instructions import count_instructions_of
 
     if not cases:
         raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")

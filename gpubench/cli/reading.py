@@ -28,10 +28,10 @@ from gpubench.cli.console import (
     print_faults,
     print_json,
     print_json_fields,
-    printable,
 )
 from gpubench.cli.options import SUITES
 from gpubench.cli.planning import chosen_cases
+from gpubench.cli.printable import printable
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault

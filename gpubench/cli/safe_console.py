@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from gpubench.cli.console import printable
+from gpubench.cli.printable import printable
 
 
 class SafeConsole(Console):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -59,16 +58,6 @@ def asv() -> None:
     from asv.main import main
 
     main()
-
-
-def machine_name() -> str:
-    """asv's name for this machine."""
-    from asv.machine import MachineCollection
-    from asv.util import UserError
-
-    with suppress(UserError):  # it has none yet
-        return str(MachineCollection.load(platform.node())["machine"])
-    return platform.node()
 
 
 class Checkout:

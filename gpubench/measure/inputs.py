@@ -27,7 +27,8 @@ from gpubench.layouts import (
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
 from gpubench.names import kernel_title
-from gpubench.plan.case import ArraySpec, Case, cast_dtype
+from gpubench.plan.case import Case, cast_dtype
+from gpubench.plan.group import ArraySpec
 from gpubench.suite.fills import FILLERS
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpubench.asv_config import machine_name
 from gpubench.distribution import write_local_requirement
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
-from gpubench.fleet.checkout import machine_name
 from gpubench.git import ask_git, named_repository
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,17 +15,15 @@ from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
 from gpubench.layouts import Order
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape, is_gpu
-from gpubench.plan.group import Group
+from gpubench.plan.group import ArraySpec, Group
 from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE_ELEMENTS, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
-    Fill,
     FormulaFill,
     FunctionFill,
     Implementation,
     Include,
-    Intent,
     Kernel,
     LikeFill,
     Suite,
@@ -44,31 +41,6 @@ each case of a plan. What fails only later fails when the case is prepared."""
 Grid = tuple[int, ...] | Literal["cover"]
 Shape = tuple[tuple[int, ...] | None, Grid | None, int | None]
 """Block, grid and threads of one launch; ``None`` for what the implementation does not declare."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
-    """One array of the kernel, as large as it is at a case."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-    intent: Intent
-    fill: Fill | None
-    """As the suite says; ``None`` where it leaves the choice to the dtype."""
-    path: tree.Path
-    """Where the suite declares it, inside the kernel: ``("arrays", "A")``."""
-    order: Order | None = None
-    """``None`` where the suite leaves it to what makes the array."""
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.itemsize
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
 
 
 def cast_dtype(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:

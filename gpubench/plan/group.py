@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
+from gpubench.layouts import Order
 from gpubench.names import CPU, TOGETHER, BenchmarkName, join_source, kernel_title
 from gpubench.plan.axes import UsedAxes, used_axes
 from gpubench.plan.source import Arguments, find_backend, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt, read_fields
-from gpubench.suite.model import Implementation, Include, Kernel
+from gpubench.suite.model import Fill, Implementation, Include, Intent, Kernel
 from gpubench.suite.types import REFERENCE
-
-if TYPE_CHECKING:
-    from gpubench.plan.case import ArraySpec
 
 
 def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
@@ -38,6 +37,31 @@ def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
     every = [f"cuda:{ordinal}" for ordinal in range(max(gpu_count, 1))]
     meant = (every if name == "cuda:*" else [name] for name in names)
     return tuple(dict.fromkeys(itertools.chain.from_iterable(meant)))
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array of the kernel, as large as it is at a case."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    intent: Intent
+    fill: Fill | None
+    """As the suite says; ``None`` where it leaves the choice to the dtype."""
+    path: tree.Path
+    """Where the suite declares it, inside the kernel: ``("arrays", "A")``."""
+    order: Order | None = None
+    """``None`` where the suite leaves it to what makes the array."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,8 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from gpubench import __version__
 from gpubench.asv_config import AsvConfig, find_config
+from gpubench.distribution import VERSION
 from gpubench.files import TOUCHED_SECONDS, TooLarge, read_regular, replace_file
 from gpubench.git import BareRepository, Repository, ask_git
 from gpubench.suite.folder import MAX_SUITE_BYTES, suite_paths
@@ -234,7 +234,7 @@ def template_files(overrides: Path | None, output: Path) -> list[Path]:
 def code_stamp() -> str:
     """Return a text that changes with the release of gpubench, and where its code is worked on,
     with that."""
-    return f"{__version__} {_stamp_of_modules()}"
+    return f"{VERSION} {_stamp_of_modules()}"
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpubench import __version__
+from gpubench.distribution import VERSION
 from gpubench.errors import ResultsError
 from gpubench.report import figures, kernel, text
 from gpubench.report.render import packaged_environment, read_packaged
@@ -45,7 +45,7 @@ def render_chart(
         sentences=sentences,
         scripts=[read_packaged(each) for each in SCRIPTS],
         styles=read_packaged("gpubench.css"),
-        version=__version__,
+        version=VERSION,
     )
     return title, sentences, shown
 

@@ -42,9 +42,9 @@ from jinja2.bccache import Bucket
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from gpubench import __version__
 from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
+from gpubench.distribution import VERSION
 from gpubench.errors import GpubenchError
 from gpubench.files import replace_file
 from gpubench.links import leads_out
@@ -485,7 +485,7 @@ def _render(environment: Environment, page: ReportFile, mark: str, selection: st
     shown = {"page": page.make(), "address": page.address, "selection": selection}
     try:
         template = environment.get_template(page.template)
-        return _squeezed(template.render(**shown, version=__version__, sources=mark))
+        return _squeezed(template.render(**shown, version=VERSION, sources=mark))
     except TemplateSyntaxError as error:
         place = f"{error.filename or error.name}:{error.lineno}"
         raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error

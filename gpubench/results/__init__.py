@@ -4,10 +4,6 @@
 says what a row is and ``ratio`` what its intervals are.
 """
 
-import sys
-from types import ModuleType
-from typing import Any
-
 from gpubench.results.counts import CaseCounts, LineCounts
 from gpubench.results.model import (
     ALONE,
@@ -69,16 +65,3 @@ __all__ = [
     "open_table",
     "table_path",
 ]
-
-
-class _Callable(ModuleType):
-    """This package, which is called like ``gpubench.notebook.results``: a notebook writes
-    ``gpubench.results()``, whatever was imported before."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        from gpubench.notebook import results
-
-        return results(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -20,7 +20,7 @@ from gpubench.scaffold.function_source import (
     join_parameters,
     read_function,
 )
-from gpubench.scaffold.project import SCHEMA, template_environment
+from gpubench.scaffold.writing import SCHEMA, template_environment
 from gpubench.suite.schema import schema_text
 
 AXES = {1: ("n",), 2: ("m", "n"), 3: ("l", "m", "n")}

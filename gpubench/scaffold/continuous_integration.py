@@ -18,8 +18,9 @@ from gpubench.distribution import DISTRIBUTION, find_installed
 from gpubench.files import write_new
 from gpubench.git import ask_git, named_repository
 from gpubench.report.comparison_view import MARKER
-from gpubench.scaffold.project import Project, requirement, template_environment
+from gpubench.scaffold.project import Project, requirement
 from gpubench.scaffold.project_name import ProjectError
+from gpubench.scaffold.writing import template_environment
 
 Host = Literal["github", "gitlab"]
 

@@ -22,7 +22,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -50,12 +49,11 @@ from gpubench.scaffold.project_name import (
     read_stated_name,
     refuse_setup_cfg_alone,
 )
+from gpubench.scaffold.writing import SCHEMA, template_environment
 from gpubench.suite.folder import suite_files
 from gpubench.suite.schema import schema_text
 
 SUITE = Path("suites/saxpy.yaml")
-SCHEMA = Path("gpubench.schema.json")
-"""What editors complete and check suites by: the first line of a suite names it."""
 
 NOT_THE_PACKAGE = frozenset(
     {"benchmarks", "benchmarks_kernels", "build", "dist", "docs", "examples", "suites", "tests"}
@@ -449,18 +447,6 @@ def _first_suite(directory: Path, project: Project) -> Iterator[tuple[Path, str]
     if is_first or (directory / path).exists():  # a suite that was there names its own modules
         yield path, kernel
     yield SUITE, _render("saxpy.yaml.jinja", project, module=f"{project.package}.{module}")
-
-
-def template_environment() -> Environment:
-    """Return the environment of the templates of files that gpubench writes into projects."""
-    return Environment(
-        loader=PackageLoader("gpubench.scaffold"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
 
 
 def _render(template: str, project: Project, **values: Any) -> str:

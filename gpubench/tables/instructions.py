@@ -9,12 +9,12 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpubench.measure.instructions import Instructions
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
 from gpubench.report import text
 from gpubench.tables import verdicts
 from gpubench.tables.table import several, table
-from gpubench.work.instructions import Instructions
 
 Counted = tuple[Case, Verified, Instructions | None]
 """A case, what became of it, and its instructions; ``None`` where it is not right."""

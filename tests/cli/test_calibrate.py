@@ -81,7 +81,7 @@ def calibrate(
 def test_what_is_found_is_kept_beside_the_results_and_asv_does_not_stumble_over_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gpubench.fleet.checkout.machine_name", lambda: "runner")
+    monkeypatch.setattr("gpubench.asv_config.machine_name", lambda: "runner")
     CommitFiles(tmp_path, "a" * 40, 86_400).time("suites.add__numpy.time_kernel", "", 1.0).write()
 
     done = calibrate(monkeypatch, runs(9), "--results", str(tmp_path), stops=False)

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpubench.cli import main
+from gpubench.measure.instructions import Instructions
 from gpubench.plan.case import Case
-from gpubench.work.instructions import Instructions
 
 SUITE = """\
 version: 1
@@ -61,7 +61,7 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             for case in cases
         ]
 
-    monkeypatch.setattr("gpubench.work.instructions.count_instructions_of", count)
+    monkeypatch.setattr("gpubench.measure.instructions.count_instructions_of", count)
     return asked
 
 

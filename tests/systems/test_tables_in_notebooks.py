@@ -1,4 +1,4 @@
-"""``gpubench.results()``: stored results as a table of the library that is asked for."""
+"""``gpubench.load_results()``: stored results as a table of the library that is asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_query_gives_a_table_of_each_kind(
 ) -> None:
     library = pytest.importorskip(module)
 
-    table: Any = gpubench.results(COUNT, folder=project / ".asv/results", as_=kind)
+    table: Any = gpubench.load_results(COUNT, folder=project / ".asv/results", as_=kind)
 
     assert isinstance(table, getattr(library, name))
     rows = table.to_pylist() if kind == "arrow" else [*map(tuple, table.to_numpy().tolist())]
@@ -68,7 +68,7 @@ def test_what_has_to_be_installed_is_told(
 ) -> None:
     monkeypatch.setattr(notebook, "find_spec", lambda name: None)
     with pytest.raises(GpubenchError) as raised:
-        gpubench.results(as_=asked)
+        gpubench.load_results(as_=asked)
     assert str(raised.value).startswith(message)
 
 

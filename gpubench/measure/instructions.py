@@ -26,8 +26,7 @@ from typing import Any
 
 from gpubench.backends import registry
 from gpubench.measure.caches import caches_of_sources
-from gpubench.plan.case import Case
-from gpubench.work.counted_calls import (
+from gpubench.measure.counted_calls import (
     ANSWERS,
     CALLGRIND,
     CAN_COUNT_WITH_CALLGRIND,
@@ -40,6 +39,7 @@ from gpubench.work.counted_calls import (
     Hardware,
     label,
 )
+from gpubench.plan.case import Case
 
 MAX_SECONDS = 600.0
 """Of one process; callgrind takes some 50 times as long as the processor."""
@@ -193,7 +193,7 @@ _WITHOUT_CHANCE = (
 
 
 def _start(folder: Path, counter: str, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    program = [sys.executable, "-m", "gpubench.work.counted_calls", str(folder), counter]
+    program = [sys.executable, "-m", "gpubench.measure.counted_calls", str(folder), counter]
     if counter == CALLGRIND:
         program = [
             *(shutil.which("valgrind") or "valgrind", "--tool=callgrind", "--quiet", "--vgdb=no"),

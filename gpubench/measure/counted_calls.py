@@ -1,8 +1,8 @@
 """Runs cases so that the instructions of their calls are counted: the program of a child process.
 
-``python -m gpubench.work.counted_calls FOLDER COUNTER`` reads the cases from FOLDER and writes what
-it found there. ``gpubench.work.instructions`` starts it. COUNTER is ``callgrind`` under valgrind,
-``hardware`` for a counter of the processor, and ``none`` for a run that only compiles.
+``python -m gpubench.measure.counted_calls FOLDER COUNTER`` reads the cases from FOLDER and writes
+the counts there. ``gpubench.measure.instructions`` starts it. COUNTER is ``callgrind`` under
+valgrind, ``hardware`` for a counter of the processor, and ``none`` for a run that only compiles.
 """
 
 from __future__ import annotations
