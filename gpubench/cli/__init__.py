@@ -1,28 +1,24 @@
-"""The command line: arguments to calls to an exit code. The only package that prints and exits."""
+"""The command line: arguments to calls to an exit code. The only package that prints and exits.
+
+Commands are entry points (``gpubench.commands``): one is imported when it is asked for. A command
+takes what the user wrote, calls the rooms below, and leaves text and an exit code.
+"""
 
 from __future__ import annotations
 
 import click
 
-from gpubench.cli.advise import advise
-from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
-from gpubench.cli.exporting import export
-from gpubench.cli.fleet import fleet
-from gpubench.cli.measuring import count, time, verify
-from gpubench.cli.profiling import profile
-from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
-from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import VERSION, describe_conflict
 
 
 @click.group(
     cls=Commands,
     sections={
-        "Write suites": (init, add, check, plan, schema),
-        "Run them": (verify, count, time, profile, calibrate, fleet),
-        "Read results": (report, serve, compare, acknowledge, choose, advise, query, export),
-        "This machine": (devices, grid),
+        "Write suites": ("init", "add", "check", "plan", "schema"),
+        "Run them": ("verify", "count", "time", "profile", "calibrate"),
+        "Read results": ("report", "serve", "compare", "acknowledge", "choose", "query", "export"),
+        "This machine": ("devices", "grid"),
     },
     context_settings={"help_option_names": ["-h", "--help"]},
 )

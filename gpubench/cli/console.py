@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from gpubench.cli.printable import printable
+from gpubench.distribution import describe_loss
+from gpubench.entry_points import COMMANDS, declared, load_one
 from gpubench.errors import (
     DamagedTable,
     Exit,
@@ -83,6 +85,35 @@ def again_with_a_new_table(work: Callable[[], T]) -> T:
     return work()
 
 
+class DeclaredCommands(MutableMapping[str, click.Command]):
+    """Commands by name, of all entry points; one is imported when it is asked for first."""
+
+    def __init__(self) -> None:
+        self._imported: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._imported:
+            if name not in declared(COMMANDS).names:
+                raise KeyError(name)
+            self._imported[name] = load_one(COMMANDS, "command", name)
+        return self._imported[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._imported[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*declared(COMMANDS).names, *self._imported}))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._imported or name in declared(COMMANDS).names
+
+
 class Commands(click.Group):
     """Commands whose errors, where they are ours, become text on standard error and exit code 2,
     and Ctrl-C its own exit code; never a traceback.
@@ -91,24 +122,39 @@ class Commands(click.Group):
     there."""
 
     def __init__(
-        self, *args: Any, sections: Mapping[str, Sequence[click.Command]] | None = None, **more: Any
+        self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **more: Any
     ) -> None:
-        """Group commands in ``--help`` by section, in this order."""
+        """Group commands in ``--help`` by section: these first, in this order, and after them
+        those that other packages and the edge declare, under *More*."""
         super().__init__(*args, **more)
-        self.sections = sections or {}
-        for command in chain(*self.sections.values()):
-            self.add_command(command)
+        self.commands = DeclaredCommands()
+        self._sections = sections or {}
+
+    @cached_property
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        """Names of all commands by section; imports none of them."""
+        sections = {
+            title: tuple(name for name in names if name in self.commands)
+            for title, names in self._sections.items()
+        }
+        sections["More"] = tuple(sorted({*self.commands} - {*chain(*sections.values())}))
+        return {title: names for title, names in sections.items() if names}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max((len(name) for name in self.commands), default=0)
+        width = max(map(len, self.commands), default=0)
         limit = formatter.width - 6 - width
-        for title, commands in self.sections.items():
-            lines = [
-                ((each.name or "").ljust(width), each.get_short_help_str(limit))
-                for each in commands
-            ]
+        for title, names in self.sections.items():
+            lines = [(name.ljust(width), self._short_help(ctx, name, limit)) for name in names]
             with formatter.section(title):
                 formatter.write_dl(lines)
+
+    def _short_help(self, ctx: click.Context, name: str, limit: int) -> str:
+        """Return the first sentence of a command, or why it cannot be had."""
+        try:
+            command = self.get_command(ctx, name)
+        except GpubenchError as error:
+            return str(error)
+        return command.get_short_help_str(limit) if command else ""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A character that a terminal cannot show becomes its number, and ends no command.
@@ -159,6 +205,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not self.commands:
+            raise GpubenchError(describe_loss())
         if args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
         return super().resolve_command(ctx, args)

@@ -70,7 +70,7 @@ def test_help_groups_commands_and_cuts_no_description():
     shown = run("--help", "--help").stdout
     lines = shown[shown.index("Write suites:") :].splitlines()
     assert [line for line in lines if line.endswith(":")] == [
-        "Write suites:", "Run them:", "Read results:", "This machine:"
+        "Write suites:", "Run them:", "Read results:", "This machine:", "More:"
     ]  # fmt: skip
     listed = {line.split()[0] for line in lines if line.startswith("  ")}
     assert listed == {*main.commands}
@@ -199,7 +199,7 @@ def test_an_unknown_preset_names_those_that_exist(project):
 
 
 def test_help_imports_nothing_that_a_command_needs(project):
-    heavy = "rich", "numpy", "pydantic", "yaml", "msgspec", "duckdb", "numba", "importlib.metadata"
+    heavy = "rich", "numpy", "pydantic", "yaml", "msgspec", "duckdb", "numba"
     # `check` beside them, so that one process is started: what it reports needs no rich.
     script = f"""if True:
         import sys
