@@ -60,10 +60,10 @@ test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves 
 	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another (THOROUGH=1: all of them)
-	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu $(LEFT_OUT)"
+	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests gpubench/edge/fleet/tests tests/backends/test_conformance.py -m "systems and not gpu $(LEFT_OUT)"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
-	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time $(LEFT_OUT)"
-	$(MODIN)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin -m "systems $(LEFT_OUT)"
+	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests tests/backends/test_conformance.py -m "systems and gpu and not gpu_time $(LEFT_OUT)"
+	$(MODIN)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests/test_modin.py gpubench/edge/systems/tests/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin -m "systems $(LEFT_OUT)"
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from rich.console import Console
 
-from gpubench.analysis.advice_checks import (
+from gpubench.edge.advise.checks import (
     Prediction,
     check,
     get_regrets,
@@ -24,7 +24,7 @@ from gpubench.analysis.advice_checks import (
     verification_path,
     verifications,
 )
-from gpubench.report.advise import know
+from gpubench.edge.advise.page import know
 from gpubench.report.site import Site, kernel_label
 from gpubench.results import open_table
 from gpubench.tables.table import table

@@ -124,8 +124,8 @@ TABLES = """
       x:
         rows: n
         columns:
-          key: {dtype: int32, fill: {function: "gpubench.kernels.frame_data:to_5"}}
-          v: {dtype: float64, fill: {function: "gpubench.kernels.frame_data:to_100"}}
+          key: {dtype: int32, fill: {function: "gpubench.edge.systems.kernels.frame_data:to_5"}}
+          v: {dtype: float64, fill: {function: "gpubench.edge.systems.kernels.frame_data:to_100"}}
       answer: {intent: out, key: [key, v]}
     call: [x]
     returns: [answer]

@@ -19,8 +19,8 @@ from typing import Any
 from distributed import Client, LocalCluster
 from figures import add_option, record, recording
 
-from gpubench.fleet.coordinator import Dispatch
-from gpubench.fleet.shares import Machine, Share
+from gpubench.edge.fleet.coordinator import Dispatch
+from gpubench.edge.fleet.shares import Machine, Share
 
 LEAST = 0.9
 SEED = 18
@@ -28,8 +28,8 @@ COMMITS, SUITES = 4, 16
 
 
 def shares(mean: float) -> list[Share]:
-    """Return shares as `gpubench.fleet.shares.divide` orders them: the longest first. Suites differ
-    in length as lognormal variables do: one takes ten times as long as another."""
+    """Return shares as `divide` of `gpubench.edge.fleet.shares` orders them: the longest first.
+    Suites differ in length as lognormal variables do: one takes ten times as long as another."""
     draw = random.Random(SEED)
     lengths = sorted((draw.lognormvariate(0.0, 0.8) for _ in range(SUITES)), reverse=True)
     scale = mean * SUITES / sum(lengths)

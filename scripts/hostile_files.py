@@ -246,7 +246,7 @@ def _sample(results: Path) -> None:
     verification of advice found."""
     from result_files import CommitFiles
 
-    from gpubench.analysis.advice_checks import Prediction, keep, verification_path
+    from gpubench.edge.advise.checks import Prediction, keep, verification_path
     from gpubench.results import Setup
 
     names = [f"suites.norm__{name}.time_kernel" for name in ("numpy", "numba")]

@@ -231,7 +231,7 @@ def _kill_readers(project: Any, rng: random.Random, counts: Counts, kills: int) 
         counts.add("report", Outcome("escaped", words=f"{len(left)} folders are left behind"))
 
 
-LOOKING_OFTEN = "from gpubench.fleet import cluster; cluster.LOOKS = 0.3\n"
+LOOKING_OFTEN = "from gpubench.edge.fleet import cluster; cluster.LOOKS = 0.3\n"
 """Lines of records come several times in a share of some seconds."""
 
 

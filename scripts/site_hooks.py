@@ -26,6 +26,14 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "softcuda/README.md": "softcuda-device.md",
     "examples/sample/README.md": "sample.md",
+    "gpubench/edge/advise/advice.md": "advice.md",
+    "gpubench/edge/fleet/fleet-kubernetes.md": "fleet-kubernetes.md",
+    "gpubench/edge/fleet/fleet-slurm.md": "fleet-slurm.md",
+    "gpubench/edge/fleet/fleet-ssh.md": "fleet-ssh.md",
+    "gpubench/edge/fleet/fleet-ten-machines.md": "fleet-ten-machines.md",
+    "gpubench/edge/fleet/fleet.md": "fleet.md",
+    "gpubench/edge/systems/systems-figures.md": "systems-figures.md",
+    "gpubench/edge/systems/systems.md": "systems.md",
 }
 """Files of the repository, and the pages that they become."""
 PLACES = {page: file for file, page in OUTSIDE.items()}

@@ -1,9 +1,9 @@
-"""Writes docs/systems-figures.md: speedups of the suites of other systems, from stored results.
+"""Writes the page systems-figures.md: speedups of other systems, from stored results.
 
-Run it where the suites of ``suites/systems`` were measured with the presets ``survey`` and
-``start``, as docs/systems.md says. It reads asv's results and their record, the newest commit of
-the one machine and environment that is named or of the only one; nothing is calculated here but how
-much the starts of one implementation differ.
+Run it where the suites of ``gpubench/edge/systems/suites`` were measured with the presets
+``survey`` and ``start``, as systems.md beside them says. It reads asv's results and their record,
+the newest commit of the one machine and environment that is named or of the only one; nothing is
+calculated here but how much the starts of one implementation differ.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gpubench.report import text
 from gpubench.results import Row, natural_order, open_table
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "systems-figures.md"
+PAGE = ROOT / "gpubench/edge/systems/systems-figures.md"
 
 HEAD = """\
 # Other systems: figures
 
-Made by `python scripts/systems_page.py` from results of the suites in `suites/systems`; what
+Made by `python scripts/systems_page.py` from results of `gpubench/edge/systems/suites`. What
 follows from them stands in [systems.md](systems.md). Machine: {machine}. {facts}.
 
 A line is one problem, with the time of the baseline. The other columns are speedups over it, of an

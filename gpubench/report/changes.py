@@ -30,6 +30,7 @@ from gpubench.report.findings import (
     processor_states,
 )
 from gpubench.report.lists import listed, open_at_first
+from gpubench.report.page import Page
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -485,3 +486,11 @@ def _verdict(changes: Sequence[ExplainedChange], history: History, is_counted: b
     note = f" ({undone:,} recovered since)" if undone else ""
     counts = _counts((direction_word(item.name, item.change.slower) for item in changes), note)
     return f"{text.plural(len(changes), 'change')} {where}: {counts}."
+
+
+def digest(history: History, site: Site) -> str:
+    """Return a text that changes with what the page shows."""
+    return f"{history.digest}{site.table.acknowledged}{site.table.thresholds}"
+
+
+PAGE = Page("changes", "Changes", build, digest)

@@ -22,6 +22,7 @@ from gpubench.report.findings import (
     wins,
 )
 from gpubench.report.lists import listed
+from gpubench.report.page import Page
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -393,3 +394,16 @@ def elsewhere(key: KernelKey, history: History, site: Site) -> tuple[str, ...]:
         for other in others
         if (names := site.timed(other).get(key, frozenset()) - here)
     )
+
+
+def digest(history: History, site: Site) -> str:
+    """Return a text that changes with what the page shows."""
+    return f"{history.digest_now}{[elsewhere(key, history, site) for key in site.kernels(history)]}"
+
+
+def has_choices(history: History, site: Site) -> bool:
+    """Return whether any kernel of a setup has implementations to choose from."""
+    return site.has_choices(history)
+
+
+PAGE = Page("choose", "Choose", build, digest, is_there=has_choices)

@@ -95,6 +95,7 @@ from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_float
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
+from gpubench.report.page import Page
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
@@ -499,3 +500,11 @@ def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:
 
 def _script(function: str, arguments: list[object]) -> str:
     return f"gpubench.{function}(...{msgspec.json.encode(arguments).decode()});\n"
+
+
+def digest(history: History, site: Site) -> str:
+    """Return a text that changes with what the page shows."""
+    return f"{stamp(history, site)}{history.digest_now}"
+
+
+PAGE = Page("compare", "Compare", build, digest)

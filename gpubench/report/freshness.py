@@ -243,7 +243,10 @@ def _stamp_of_modules() -> str:
     has."""
     folders = os.walk(Path(__file__).parents[1])
     return stamp_of(
-        Path(folder, name) for folder, _, names in folders for name in names if name.endswith(".py")
+        Path(folder, name)
+        for folder, _, names in folders
+        for name in names
+        if name.endswith((".py", ".html", ".js"))
     )
 
 

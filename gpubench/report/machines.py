@@ -17,6 +17,7 @@ from gpubench.record import APPENDED, INTERLEAVED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.findings import disturbed_states, running_states
+from gpubench.report.page import Page
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -388,3 +389,11 @@ def _number(name: str, value: float) -> str:
             shown = text.digits(value / scale) if scale > 1 else text.whole(value)
             return f"{shown}\N{NARROW NO-BREAK SPACE}{unit}"
     return text.whole(value)
+
+
+def digest(site: Site) -> str:
+    """Return a text that changes with what the page shows."""
+    return site.digest
+
+
+PAGE = Page("machines", "Machines and data", build, digest, is_shared=True)

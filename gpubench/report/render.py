@@ -16,7 +16,6 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import cache_from_source
 from itertools import chain
@@ -51,7 +50,6 @@ from gpubench.links import leads_out
 from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
 from gpubench.report import (
-    changes,
     compare,
     comparison_columns,
     comparison_view,
@@ -61,12 +59,13 @@ from gpubench.report import (
     figures,
     kernel,
     lists,
-    machines,
     overview,
     series,
     text,
 )
 from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
+from gpubench.report.page import Page, ReportFile
+from gpubench.report.pages import all_pages
 from gpubench.report.site import Site
 from gpubench.results import History, Table
 from gpubench.statuses import DECLARED_STATUSES
@@ -81,7 +80,6 @@ ASSETS = (
     "charts.js",
     "explore.js",
     "compare.js",
-    "advise.js",
 )
 """Files beside the pages, overridable like the templates."""
 
@@ -107,20 +105,6 @@ MAX_PAGE_PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFile:
-    """One page, script or Markdown before it is made."""
-
-    address: str
-    """In the folder of the report."""
-    digest: str
-    """Changes with anything that it is made from."""
-    make: Callable[[], Any]
-    """The view model of a page, the text of another file."""
-    template: str = ""
-    """Of a page: named like the module of its view model."""
-
-
 @without_collecting()
 def write_report(table: Table, output_dir: Path, overrides: Path | None = None) -> Path:
     """Write all pages and what they need; returns the path of the first page.
@@ -132,7 +116,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     """
     if overrides and not any(map(Path.is_file, overrides.glob("*"))):
         overrides = None  # the folder of the pages is there alone, and a sandbox takes longer
-    environment, site = _environment(overrides), Site(table)
+    environment, site = _environment(overrides), Site(table, all_pages())
     templates = template_files(overrides, output_dir)
     made_by = f"{code_stamp()}{stamp_of(templates)}{table.selection}"
     scripts = output_dir / data_scripts.SCRIPTS_FOLDER
@@ -197,7 +181,7 @@ def encoded_pages(
     table: Table, addresses: Collection[str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield what each page says, as JSON on one line, by its address; ``None``: of all pages."""
-    site = Site(table)
+    site = Site(table, all_pages())
     for history in groups(site):
         for file in files_of(history, site):
             if file.template and (addresses is None or file.address in addresses):
@@ -207,7 +191,7 @@ def encoded_pages(
 def kernel_pages(table: Table, names: Sequence[str]) -> list[str]:
     """Return the addresses of the pages of the kernels that are named, on each setup that has
     them; raises ``GpubenchError`` for a name without results."""
-    site = Site(table)
+    site = Site(table, all_pages())
     there = dict.fromkeys(key for history in site.histories for key in site.kernels(history))
     named = find_kernels(names, there)
     return [
@@ -228,8 +212,10 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     """Pages and scripts of one setup, its overview first; ``None``: those of all setups."""
     if history is None:
         if site.histories:
-            view: Callable[[], Any] = partial(machines.build, site)
-            yield ReportFile("machines.html", site.digest, view, "machines.html")
+            for page in site.pages:
+                if page.is_shared:
+                    address, view = f"{page.name}.html", partial(page.build, site)
+                    yield ReportFile(address, page.digest(site), view, f"{page.name}.html")
             stamp = compare.index_stamp(site)
             yield ReportFile(compare.INDEX, stamp, partial(compare.index_script, site))
             there = {history.setup.place for history in site.histories}
@@ -255,38 +241,24 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     address = series.commits_address(history, site)
     stamp = series.commits_stamp(history, site)
     yield ReportFile(address, stamp, partial(series.commits_script, history, site))
-    compared = compare.stamp(history, site)
-    shown = f"{history.digest}{site.table.acknowledged}{thresholds}"
-    yield _page("changes", changes.build, shown, history, site)
-    yield _page("compare", compare.build, f"{compared}{history.digest_now}", history, site)
-    if site.has_choices(history):
-        yield from _files_to_choose_by(history, site)
+    for page in site.pages:
+        if not page.is_shared and page.name in site.pages_there(history):
+            yield from _files_of_page(page, history, site)
     if len(history.snapshots) > 1:
         view = partial(compare.newest_in_markdown, history, site)
-        yield ReportFile(compare.markdown_address(history, site), compared, view)
+        address, stamp = compare.markdown_address(history, site), compare.stamp(history, site)
+        yield ReportFile(address, stamp, view)
     if history is next(one for one in site.histories if one.setup.place == setup.place):
         yield from _compared_files(site.measured[setup.place], site)
 
 
-def _page(
-    name: str, build: Callable[[History, Site], Any], shown: str, history: History, site: Site
-) -> ReportFile:
-    """Return a page that a setup has one of."""
-    address = site.page_address(name, history.setup)
-    view = partial(build, history, site)
-    return ReportFile(address, f"{shown}{site.linked(history)}", view, f"{name}.html")
-
-
-def _files_to_choose_by(history: History, site: Site) -> Iterator[ReportFile]:
-    """Pages of a setup that has implementations to choose from, and the scripts of one of them."""
-    from gpubench.report import advise, choose  # which other reports start without
-
-    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
-    yield _page("choose", choose.build, f"{history.digest_now}{elsewhere}", history, site)
-    advised = f"{history.digest_now}{advise.stamp(history, site)}"
-    yield _page("advise", advise.build, advised, history, site)
-    for address, asked in advise.scripts(history, site).items():
-        yield ReportFile(address, advised, partial(advise.script, history, asked, site))
+def _files_of_page(page: Page, history: History, site: Site) -> Iterator[ReportFile]:
+    """Yield a page of a setup, and the scripts that it loads."""
+    address = site.page_address(page.name, history.setup)
+    shown = f"{page.digest(history, site)}{site.linked(history)}"
+    yield ReportFile(address, shown, partial(page.build, history, site), f"{page.name}.html")
+    if page.files:
+        yield from page.files(history, site)
 
 
 def _series_script(history: History, key: KernelKey, site: Site) -> str:
@@ -325,7 +297,7 @@ def _make(
     """Make files of one group, in a folder; ``packed`` is the table, for another process."""
     place, wanted = part
     if folder not in _at_work:
-        _at_work[folder] = _environment(overrides), Site(pickle.loads(packed))
+        _at_work[folder] = _environment(overrides), Site(pickle.loads(packed), all_pages())
     environment, site = _at_work[folder]
     for file in files_of(groups(site)[place], site):
         if file.address in wanted:
@@ -347,7 +319,7 @@ def _mark(made_by: str, file: ReportFile) -> str:
 def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
     """Write what says nowhere what it was made from: styles and data."""
     loader = cast(BaseLoader, environment.loader)
-    for asset in ASSETS:
+    for asset in (*ASSETS, *(asset for page in site.pages for asset in page.assets)):
         (folder / asset).write_bytes(loader.get_source(environment, asset)[0].encode())
     shutil.copyfile(packaged_templates() / PLOTLY, folder / PLOTLY)
     if site.histories:
@@ -450,7 +422,8 @@ _COMPILED = CompiledTemplates(Path(__file__))
 
 
 def _environment(overrides: Path | None) -> Environment:
-    packaged = FileSystemLoader(packaged_templates())
+    others = [page.folder for page in all_pages() if page.folder]
+    packaged = FileSystemLoader([packaged_templates(), *others])
     own = [ProjectLoader(overrides)] if overrides else []
     environment = (ProjectEnvironment if overrides else Environment)(
         loader=ChoiceLoader([*own, packaged, PrefixLoader({"packaged": packaged})]),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, wraps
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gpubench.analysis.shared import JudgedHistory, SharedChange, judge_history
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.names import kernel_title
 from gpubench.report import text
+from gpubench.report.page import Page
 from gpubench.results import (
     ALONE,
     CaseCounts,
@@ -40,20 +41,7 @@ from gpubench.results import (
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
 from gpubench.statuses import STATUSES
 
-if TYPE_CHECKING:
-    from gpubench.analysis.advice_checks import Prediction
-
 T = TypeVar("T")
-
-PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose", "advise": "Advise"}
-"""Pages that every setup has one of, beside the overview and the kernels: file name and title."""
-
-SHARED_PAGES = {"machines": "Machines and data"}
-"""Pages that the report has one of, whatever the setup."""
-
-
-CHOOSING = ("choose", "advise")
-"""Those that need implementations to choose from."""
 
 MAX_CELLS_IN_MEMORY = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
@@ -90,7 +78,7 @@ class Navigation:
     setups: tuple[Link, ...]
     """The same page on other machines and environments; empty when there is one."""
     pages: tuple[Link, ...] = ()
-    """Those of ``PAGES``; empty where nothing is measured."""
+    """Beside overviews and kernels; empty where nothing is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +140,10 @@ def kept_meanwhile(method: OfHistory[T]) -> OfHistory[T]:
 class Site:
     """The table as pages see it. What several pages show is read or calculated once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, pages: Sequence[Page] = ()) -> None:
+        """``pages`` stand in the navigation of each page; commands, which show none, need none."""
         self.table = table
+        self.pages = pages
         self.made: dict[tuple[str, Setup], Any] = {}
         self._setup: Setup | None = None
         self._of_setup: dict[str, Any] = {}
@@ -413,14 +403,6 @@ class Site:
             self._scatters[setup.place] = learn_scatter([(self.table, setup.place)])
         return self._scatters[setup.place]
 
-    @kept
-    def verified(self, history: History) -> Mapping[KernelKey, Sequence[Prediction]]:
-        """Return what the verification of a setup's advice found, by kernel."""
-        from gpubench.analysis.advice_checks import verification_path, verifications
-
-        folder = self.table.folder
-        return verifications(verification_path(folder, history.setup), folder)
-
     @cached_property
     def _doubts(self) -> Mapping[KernelKey, KernelDoubts]:
         return find_doubts(self.table)
@@ -466,13 +448,22 @@ class Site:
         return f"kernel-{_file_name(kernel)}{slug}.html" if kernel else f"index{slug}.html"
 
     def page_address(self, page: str, setup: Setup) -> str:
-        """File name of one of ``PAGES`` on a setup, or of one of ``SHARED_PAGES``."""
-        return f"{page}{'' if page in SHARED_PAGES else self._slugs.get(setup, '')}.html"
+        """Return the file name of a page on a setup; a shared one has the same on all."""
+        return f"{page}{'' if page in self._shared else self._slugs.get(setup, '')}.html"
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        return frozenset(page.name for page in self.pages if page.is_shared)
+
+    @kept
+    def pages_there(self, history: History) -> frozenset[str]:
+        """Return the names of a setup's pages, and of those that all share."""
+        return frozenset(one.name for one in self.pages if one.is_there(history, self))
 
     def navigation(
         self, setup: Setup | None, kernel: KernelKey | None = None, page: str | None = None
     ) -> Navigation:
-        """Links of one page: of a kernel, of one of ``PAGES``, or else of the overview."""
+        """Return the links on a kernel's page, on the page of a name, or on the overview."""
         kernels: list[Link] = []
         setups = []
         for history in self.histories:
@@ -484,19 +475,19 @@ class Site:
                     kernels[place] = replace(kernels[place], current=True)
             # The same page on another setup; its overview where it has no such kernel.
             counterpart = self.address(here, kernel if kernel in has else None)
-            if page and (page not in CHOOSING or self.has_choices(history)):
+            if page and page in self.pages_there(history):
                 counterpart = self.page_address(page, here)
             setups.append(Link(setup_label(here), counterpart, here == setup))
-        is_shared = len(setups) < 2 or page in SHARED_PAGES
-        choosing = {one.setup for one in self.histories if self.has_choices(one)}
+        is_alone = len(setups) < 2 or page in self._shared
+        there = {one.setup: self.pages_there(one) for one in self.histories}
         return Navigation(
             overview=Link("Overview", self.address(setup), kernel is None and page is None),
             kernels=tuple(kernels),
-            setups=() if is_shared else tuple(setups),
+            setups=() if is_alone else tuple(setups),
             pages=tuple(
-                Link(title, self.page_address(name, setup), name == page)
-                for name, title in (PAGES | SHARED_PAGES).items()
-                if setup and (name not in CHOOSING or setup in choosing)
+                Link(one.title, self.page_address(one.name, setup), one.name == page)
+                for one in self.pages
+                if setup and one.name in there.get(setup, ())
             ),
         )
 
@@ -512,7 +503,7 @@ class Site:
     def linked(self, history: History, kernel: KernelKey | None = None) -> str:
         """Return a text that changes with the navigation of a page on that setup."""
         others = [
-            (one.setup, kernel in self.kernels(one), self.has_choices(one))
+            (one.setup, kernel in self.kernels(one), sorted(self.pages_there(one)))
             for one in self.histories
         ]
         return repr((self._linked(history), others, self._slugs_digest))

@@ -29,7 +29,7 @@ from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.suite.loading import load_suite
 
-SUITE = Path(__file__).parents[2] / "suites/systems/together.yaml"
+SUITE = Path(__file__).parents[2] / "gpubench/edge/systems/suites/together.yaml"
 
 SCALE = """
 sizes: {n: [1000]}
@@ -402,7 +402,8 @@ def test_workers_of_dask_take_their_portion(tmp_path: Path) -> None:
     start = text.index("  numba_cuda:")
     text = (
         text[:start]
-        + '  dask: {function: "gpubench.kernels.cluster_arrays:vector_add_dask", returns: [b]}\n'
+        + '  dask: {function: "gpubench.edge.systems.kernels.cluster_arrays:vector_add_dask",'
+        " returns: [b]}\n"
         "  together: {split: n, parts: [numba_parallel, dask]}\n" + text[text.index("devices") :]
     )
     with verified(case_of(tmp_path, text)) as execution:

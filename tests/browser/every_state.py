@@ -12,6 +12,7 @@ from generated_history import generate, write_files
 from report_sample import START, commit_hash, write_sample
 from result_files import CommitFiles, launch
 
+from gpubench.report.pages import all_pages
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Setup, open_table
@@ -38,18 +39,16 @@ OVERVIEWS = {
     "overview with hostile names": HOSTILE_SETUP,
     "overview with counted work": COUNTED,
 }
-OTHERS = {
-    "changes": ("changes", GENERATED),
-    "changes with counted work": ("changes", COUNTED),
-    "changes with hostile names": ("changes", HOSTILE_SETUP),
-    "compare": ("compare", RUNNER),
-    "compare with hostile names": ("compare", HOSTILE_SETUP),
-    "choose": ("choose", GPU),
-    "choose with hostile names": ("choose", HOSTILE_SETUP),
-    "advise": ("advise", GPU),
-    "advise with hostile names": ("advise", HOSTILE_SETUP),
-    "machines and data": ("machines", GPU),
+SHOWN_ON = {"changes": GENERATED, "compare": RUNNER}
+"""Setups of pages that have more to show there than on the one with a GPU."""
+
+OTHERS = {page.name: (page.name, SHOWN_ON.get(page.name, GPU)) for page in all_pages()} | {
+    f"{page.name} with hostile names": (page.name, HOSTILE_SETUP)
+    for page in all_pages()
+    if not page.is_shared
 }
+"""Every page of the report's list, and what else one has to be opened with."""
+OTHERS["changes with counted work"] = "changes", COUNTED
 EMPTY = "nothing measured"
 PAGES = (*OVERVIEWS, *KERNELS, *OTHERS, EMPTY)
 
@@ -90,7 +89,7 @@ def write_every_state(directory: Path) -> Report:
     first = write_report(table, directory / "site")
     (directory / "nothing").mkdir()
     empty = write_report(open_table(directory / "nothing"), directory / "empty")
-    return Report(first.parent, Site(table), empty)
+    return Report(first.parent, Site(table, all_pages()), empty)
 
 
 def _write_hostile(directory: Path, index: int) -> None:

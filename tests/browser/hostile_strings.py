@@ -16,7 +16,7 @@ from urllib.parse import quote
 from opened_pages import Watched, draw_charts, until
 from result_files import CommitFiles, write_machine
 
-from gpubench.analysis.advice_checks import Prediction, keep, verification_path
+from gpubench.edge.advise.checks import Prediction, keep, verification_path
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Pair, PairPattern, Setup, open_table

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpubench.cli import main, options
-from gpubench.cli.fleet import refuse_other_folders
+from gpubench.edge.fleet.command import refuse_other_folders
 from gpubench.errors import GpubenchError
 from gpubench.naming import SuiteFiles, complete, find_kernels
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.analysis.advice_checks import Prediction, keep, verifications
+from gpubench.edge.advise.checks import Prediction, keep, verifications
 from gpubench.errors import GpubenchError, ResultsError
 from gpubench.measure.recorder import Recorder
 from gpubench.record import MAX_LINE, MAX_REASON, CaseRecord, parse_line, to_line

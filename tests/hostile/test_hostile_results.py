@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 from small_project import as_anybody, ended_after, run
 
-from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
+from gpubench.edge.advise.checks import Prediction, keep, verification_path, verifications
 from gpubench.record import RECORD_FORMAT
 from gpubench.report.render import NEW_FOLDER_PREFIX
 from gpubench.results import Setup, open_table

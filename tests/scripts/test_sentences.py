@@ -17,6 +17,7 @@ PAGES = [
         *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
         CHECKOUT / "softcuda/README.md",
         *sorted((CHECKOUT / "docs").glob("*.md")),
+        *sorted((CHECKOUT / "gpubench/edge").rglob("*.md")),
         *sorted((CHECKOUT / "examples").rglob("*.md")),
     )
 ]

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 from result_files import CommitFiles
 
-from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
+from gpubench.edge.advise.checks import Prediction, keep, verification_path, verifications
 from gpubench.errors import ResultsError
 from gpubench.results import Setup, table_path
 

@@ -1,0 +1,1 @@
+"""Kernels of the suites of other systems, one file for each family."""
