@@ -279,7 +279,7 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
         """Write the report of all stored results, with suites and templates as ``gpubench report``
         finds them; what goes wrong is a warning, not asv's end."""
-        from gpubench.project import project_table  # asv run has no use for the report
+        from gpubench.project.opening import project_table  # asv run has no use for the report
         from gpubench.report.render import write_report
 
         project = Path.cwd()  # asv changes into the folder of its configuration

@@ -44,6 +44,10 @@ GPU_DEVICES = ("cuda", "cl")
 Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
 
 
+KernelKey = tuple[str, str]
+"""Suite and kernel, as stored results have them."""
+
+
 @dataclass(frozen=True, slots=True)
 class LabelledTime:
     """What is to be known of a labelled time; ``measure/times.py`` has how it is taken."""

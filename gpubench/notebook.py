@@ -133,7 +133,7 @@ def _listed(words: Any) -> str:
 def _open(folder: str | Path) -> Iterator[Table]:
     """Open the results of a project inside the block; warn of what had to be left out."""
     from gpubench.links import stay_inside
-    from gpubench.project import project_table
+    from gpubench.project.opening import project_table
     from gpubench.suite.folder import asked_folder
 
     if not Path(folder).is_dir():

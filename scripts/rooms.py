@@ -18,18 +18,13 @@ PACKAGE = ROOT / "gpubench"
 DRAWING = ROOT / "docs/rooms.svg"
 
 SHARED = "shared"
-"""Room of the modules beside the packages that know no suite and no result: names, files, errors."""
+"""Room of modules beside the packages that know no suite and no result: names, files, errors."""
 
-PROJECT = "project"
-"""Room of the modules beside the packages that read a project: its suites and its results."""
+ENTRIES = "entries"
+"""Room of the modules that Python, asv, the shell and notebooks start."""
 
-PROJECT_MODULES = frozenset(
-    {"acknowledgements", "naming", "notebook", "preloaded", "project", "project_file", "grid_tour"}
-)
-TOP_MODULES = frozenset({"__main__", "asv_benchmarks", "asv_plugin"})
-"""What Python, asv and the shell start."""
-FACE = "gpubench"
-"""The package itself, which hands on what a notebook asks for."""
+ENTRY_MODULES = frozenset({"", "__main__", "asv_benchmarks", "asv_plugin", "notebook"})
+"""The empty name is the package itself, which hands on what a notebook asks for."""
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     (SHARED,),
@@ -38,9 +33,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("plan", "results"),
     ("measure", "analysis"),
     ("report",),
-    ("tables", "scaffold"),
-    ("cli", "asv"),
-    ("edge.advise", "edge.fleet", "edge.systems"),
+    ("tables", "scaffold", "project"),
+    ("cli",),
+    ("entries", "edge.advise", "edge.fleet", "edge.systems"),
 )
 """Rooms, the ground first. A room imports rooms of lower floors and none beside it."""
 
@@ -56,9 +51,10 @@ SAYS: Mapping[str, str] = {
     "analysis": "rows to verdicts",
     "report": "verdicts to pages",
     "tables": "rows to text and JSON",
-    "scaffold": "a new project",
+    "scaffold": "a new project's files",
     "cli": "commands",
-    "asv": "asv's half: benchmarks, plugin",
+    "project": "suites and results together",
+    ENTRIES: "what Python and asv start",
     "edge.advise": "sizes that nobody measured",
     "edge.fleet": "many machines",
     "edge.systems": "other systems",
@@ -82,22 +78,18 @@ def modules() -> Mapping[str, Path]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if "tests" not in parts:
-            found[".".join(part for part in parts if part != "__init__") or FACE] = path
+            found[".".join(part for part in parts if part != "__init__")] = path
     return found
 
 
 def room_of(module: str) -> str:
     """Return the room of a module."""
     first, *rest = module.split(".")
-    if module == FACE:
-        return FACE
+    if module in ENTRY_MODULES:
+        return ENTRIES
     if first == "edge":
-        return f"edge.{rest[0]}" if rest else "edge"
-    if (PACKAGE / first).is_dir():
-        return first
-    if first in TOP_MODULES:
-        return "asv"
-    return PROJECT if first in PROJECT_MODULES else SHARED
+        return ".".join([first, *rest[:1]])
+    return first if (PACKAGE / first).is_dir() else SHARED
 
 
 @cache
@@ -128,8 +120,8 @@ def _imports_of(tree: ast.AST, for_types_only: bool = False) -> Iterator[tuple[s
             continue
         for module, name in names:
             if module == "gpubench" or module.startswith("gpubench."):
-                below = f"{module}.{name}".removeprefix("gpubench.")
-                outer = module.removeprefix("gpubench.")
+                below = f"{module}.{name}".removeprefix("gpubench.").rstrip(".")
+                outer = module.removeprefix("gpubench").removeprefix(".")
                 yield (below if below in modules() else outer), for_types_only
 
 

@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from gpubench.names import KernelKey as KernelKey
 from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot, geometric_mean
 from gpubench.results.table import natural
-
-KernelKey = tuple[str, str]
-"""Suite and kernel."""
 
 RowsOf = Callable[[Snapshot, Collection[CaseName]], Mapping[CaseName, Row]]
 """Reads the rows of some cases of a snapshot."""

@@ -141,7 +141,7 @@ def _stored_doubts(rows: Sequence[Row]) -> Mapping[KernelKey, KernelDoubts]:
     """Return what stored counts say against the work that suites declare; nothing where no rate is
     shown or nothing is stored."""
     from gpubench.analysis.declared_work import find_doubts
-    from gpubench.project import project_table
+    from gpubench.project.opening import project_table
 
     results = default_results()
     if not (results.is_dir() and any(row.bytes_per_second or row.flops_per_second for row in rows)):

@@ -14,7 +14,7 @@ from gpubench.errors import GpubenchError
 from gpubench.suite.folder import SUITES_VARIABLE, asked_folder, library_instead
 
 if TYPE_CHECKING:  # which reads what names stand for: --help answers at once
-    from gpubench.naming import SuiteFiles
+    from gpubench.suite.naming import SuiteFiles
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -36,7 +36,7 @@ def path(name: str, default: Path, help: str, **more: Any) -> Callable[[Command]
 
 def suite_files(*, nested: bool = False) -> SuiteFiles:
     """Return the suites that names on the command line are of."""
-    from gpubench.naming import SuiteFiles
+    from gpubench.suite.naming import SuiteFiles
 
     return SuiteFiles(SUITES if nested else asked_folder(SUITES), nested=nested)
 
@@ -47,7 +47,7 @@ class SuiteName(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from gpubench.naming import complete
+        from gpubench.suite.naming import complete
 
         try:
             names = complete(incomplete, suite_files())
@@ -74,7 +74,7 @@ class PresetName(click.types.StringParamType):
 
 
 names = click.argument("names", metavar="[NAME]...", nargs=-1, type=SuiteName())
-"""Suites and kernels, as ``gpubench.naming`` resolves them; none are all."""
+"""Suites and kernels, as ``gpubench.suite.naming`` resolves them; none are all."""
 preset = click.option(
     "--preset",
     type=PresetName(),

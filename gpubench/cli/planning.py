@@ -13,8 +13,8 @@ from gpubench.cli import options
 from gpubench.cli.console import ERR, print_faults
 from gpubench.errors import GpubenchError, SuiteError
 from gpubench.links import stay_inside
-from gpubench.naming import Target, list_names
 from gpubench.suite.folder import asked_folder, suite_paths
+from gpubench.suite.naming import Target, list_names
 
 if TYPE_CHECKING:  # a command imports what plans only when it plans: --help answers at once
     from gpubench.plan.case import Case

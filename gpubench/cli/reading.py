@@ -414,10 +414,10 @@ def compare(
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.analysis.in_turn import judge_interleaved
-    from gpubench.naming import find_kernels
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.report.count_view import counts_json, counts_markdown
     from gpubench.results.commits import range_fault
+    from gpubench.suite.naming import find_kernels
     from gpubench.tables.comparisons import comparison_report, comparison_row
     from gpubench.tables.count_changes import count_report
 
@@ -592,8 +592,8 @@ def acknowledge(
     asv.conf.json. Pages fold these changes, and compare raises no alarm for
     them until the level changes again.
     """
-    from gpubench.acknowledgements import add_acknowledgement
     from gpubench.asv_config import find_config
+    from gpubench.project.acknowledgements import add_acknowledgement
     from gpubench.results.acknowledgement import Acknowledgement
 
     table = read_table(results)
@@ -801,7 +801,7 @@ def read_table(
 ) -> Table:
     """Return stored results with these pairs and those of the suites, whose faults are warnings
     here."""
-    from gpubench.project import project_table
+    from gpubench.project.opening import project_table
 
     suites = suites or asked_folder(SUITES)
     stay_inside(results)

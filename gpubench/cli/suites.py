@@ -124,29 +124,6 @@ def devices(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("blocks")
-@click.argument("threads")
-@click.option("--device", default="cuda:0", show_default=True, help="Which GPU.")
-@options.json
-def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
-    """Launch a grid, and show which thread has which element.
-
-    BLOCKS is the shape of the grid and THREADS that of a block, x first: `gpubench grid 2 4`,
-    `gpubench grid 2x3 4x2`. Runs on a GPU, or where there is none on softcuda,
-    a CUDA device in software.
-    """
-    from gpubench.grid_tour import parse_shape, tour
-    from gpubench.tables.grids import grid_report, grid_rows
-
-    launched = tour(parse_shape("grid", blocks), parse_shape("block", threads), device)
-    if as_json:
-        print_json(grid_rows(launched))
-        return
-    for part in grid_report(launched):
-        OUT.print(part)
-
-
-@click.command()
 @click.option("--reference", is_flag=True, help="Print the reference in Markdown instead.")
 @click.option("--path", "as_path", is_flag=True, help="Print the path of the installed schema.")
 def schema(reference: bool, as_path: bool) -> None:

@@ -27,7 +27,7 @@ MAX_PROCESS_START_SECONDS = 60.0
 ten on a busy machine."""
 
 PRELOADED = "GPUBENCH_PRELOADED"
-"""Environment variable with the names of the backends that ``gpubench.preloaded`` gets ready."""
+"""Environment variable that names the backends for ``gpubench.measure.preloaded``."""
 
 
 class Unanswered(GpubenchError):
@@ -150,7 +150,7 @@ def get_ready(backends: Iterable[str], *, in_software: bool = False) -> None:
     _start_tracker()
     if not (in_software or requested()):
         preloaded = {PRELOADED: " ".join(sorted(set(backends)))}
-        start_fork_server("gpubench.preloaded", preloaded)
+        start_fork_server("gpubench.measure.preloaded", preloaded)
 
 
 def answering(workers: Sequence[Worker]) -> list[Worker]:

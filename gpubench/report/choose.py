@@ -10,7 +10,6 @@ from typing import Any
 from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, choices
 from gpubench.analysis.headline import KernelKey, KernelNow
 from gpubench.errors import ResultsError
-from gpubench.naming import find_kernels
 from gpubench.report import text
 from gpubench.report.findings import (
     ReasonView,
@@ -34,6 +33,7 @@ from gpubench.report.site import (
     setup_label,
 )
 from gpubench.results import CaseName, History, Ratio, Row, Table
+from gpubench.suite.naming import find_kernels
 
 NOT_MEASURED = "not measured"
 """Of copies or compilation; a note under the implementations says what to do about it."""

@@ -47,7 +47,6 @@ from gpubench.distribution import VERSION
 from gpubench.errors import GpubenchError
 from gpubench.files import replace_file
 from gpubench.links import leads_out
-from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
 from gpubench.report import (
     compare,
@@ -69,6 +68,7 @@ from gpubench.report.pages import all_pages
 from gpubench.report.site import Site
 from gpubench.results import History, Table
 from gpubench.statuses import DECLARED_STATUSES
+from gpubench.suite.naming import find_kernels
 
 if sys.platform != "win32":
     import fcntl

@@ -1,4 +1,4 @@
-"""One way to name suites and kernels, for all commands (``gpubench.naming``)."""
+"""One way to name suites and kernels, for all commands (``gpubench.suite.naming``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from gpubench.cli import main, options
 from gpubench.edge.fleet.command import refuse_other_folders
 from gpubench.errors import GpubenchError
-from gpubench.naming import SuiteFiles, complete, find_kernels
+from gpubench.suite.naming import SuiteFiles, complete, find_kernels
 
 KERNEL = """\
   {name}:

@@ -8,7 +8,7 @@ import sys
 import pytest
 from history_project import CASE, KERNEL, SUITE, History
 
-from gpubench.project import project_table
+from gpubench.project.opening import project_table
 from gpubench.results import CaseName
 
 KERNEL_OF_S = CaseName("s", "k", "kernel", "kernel", CASE)

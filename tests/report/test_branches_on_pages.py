@@ -15,7 +15,7 @@ from result_files import CommitFiles
 from unpacked import unpacked
 
 from gpubench.analysis.comparison import side_of
-from gpubench.project import project_table
+from gpubench.project.opening import project_table
 from gpubench.report import exports, machines, overview
 from gpubench.report.choose import chosen_pages
 from gpubench.report.render import view_models, write_report

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 
 from gpubench.cli import main
-from gpubench.project import project_table
+from gpubench.project.opening import project_table
 from gpubench.report import changes, kernel, machines, overview
 from gpubench.report.render import write_report
 from gpubench.report.site import Site

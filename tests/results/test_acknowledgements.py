@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.acknowledgements import ACKNOWLEDGED_FILE, add_acknowledgement, read_acknowledgements
 from gpubench.errors import GpubenchError
+from gpubench.project.acknowledgements import (
+    ACKNOWLEDGED_FILE,
+    add_acknowledgement,
+    read_acknowledgements,
+)
 from gpubench.results import CaseName, Commit
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
 

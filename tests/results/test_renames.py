@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from result_files import CommitFiles
 
-from gpubench.project import declared_renames, project_table
+from gpubench.project.opening import declared_renames, project_table
 from gpubench.record import record_name
 from gpubench.results import CaseName, Row, Table, open_table
 

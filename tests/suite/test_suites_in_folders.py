@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.cli import main
 from gpubench.errors import GpubenchError, SuiteError
-from gpubench.project import declared_pairs
+from gpubench.project.opening import declared_pairs
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import LoadedSuite, load_suites
 

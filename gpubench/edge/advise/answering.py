@@ -25,17 +25,14 @@ from gpubench.errors import Exit, GpubenchError
 from gpubench.files import TooLarge, read_regular
 from gpubench.measure.direct import Job, jobs
 from gpubench.measure.recorder import now, run_facts
-from gpubench.names import CURVE_TIMES, device_kind, parse_identity
-from gpubench.naming import find_kernels
+from gpubench.names import CURVE_TIMES, KernelKey, device_kind, parse_identity
 from gpubench.report import text
 from gpubench.report.exports import plain
 from gpubench.report.site import Site, kernel_label, setup_label
 from gpubench.report.work import bounds_at_sizes
 from gpubench.results import History, Row
 from gpubench.suite.folder import MAX_SUITE_BYTES
-
-Key = tuple[str, str]
-"""Suite and kernel."""
+from gpubench.suite.naming import find_kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ def read_values(axes: Iterable[str]) -> dict[str, str]:
     return asked
 
 
-def find_kernel(target: str, site: Site, histories: Sequence[History]) -> Key:
+def find_kernel(target: str, site: Site, histories: Sequence[History]) -> KernelKey:
     """Return the one kernel that a name stands for: a suite's name too, where the suite has one
     kernel, or one that is called like it."""
     there = dict.fromkeys(key for history in histories for key in site.kernels(history))
@@ -181,7 +178,7 @@ def read_size(name: str, said: str) -> float:
     return size
 
 
-def answer(question: Question, key: Key, site: Site, history: History) -> Answer:
+def answer(question: Question, key: KernelKey, site: Site, history: History) -> Answer:
     """Answer from the stored times of one setup; raises ``GpubenchError`` where there are none."""
     label = kernel_label(key)
     first = know(history, key, site)
@@ -228,7 +225,7 @@ def answer_question(question: Question, site: Site, histories: Sequence[History]
 
 
 def answer_all(
-    question: Question, key: Key, site: Site, histories: Iterable[History]
+    question: Question, key: KernelKey, site: Site, histories: Iterable[History]
 ) -> list[Answer]:
     """Answer from each setup that has something to say; raises ``GpubenchError`` where none has."""
     answers: list[Answer] = []
@@ -421,7 +418,7 @@ def leave_out_disturbed(rows: Sequence[Row]) -> list[Row]:
 
 def verify(work: Sequence[Job], site: Site, history: History, as_json: bool) -> None:
     """Hide, predict, measure afresh, keep and print."""
-    jobs_of: dict[Key, list[Job]] = {}
+    jobs_of: dict[KernelKey, list[Job]] = {}
     for job in work:
         jobs_of.setdefault((job.case.suite.suite, job.case.kernel_name), []).append(job)
     hidden, wanted = [], []
@@ -454,8 +451,8 @@ def verify(work: Sequence[Job], site: Site, history: History, as_json: bool) -> 
 
 
 def show_verified(
-    predictions: Mapping[Key, Sequence[checks.Prediction]],
-    keys: Sequence[Key],
+    predictions: Mapping[KernelKey, Sequence[checks.Prediction]],
+    keys: Sequence[KernelKey],
     site: Site,
     history: History,
     as_json: bool,

@@ -12,13 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 from gpubench.errors import GpubenchError, did_you_mean
-from gpubench.names import kernel_title
+from gpubench.names import KernelKey, kernel_title
 
 MAX_LISTED = 12
 """Names that a message lists."""
-
-KernelKey = tuple[str, str]
-"""Suite and kernel, as stored results have them."""
 
 
 @dataclass(frozen=True, slots=True)

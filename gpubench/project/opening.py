@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.acknowledgements import read_acknowledgements
 from gpubench.asv_config import find_config
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
-from gpubench.project_file import read_machines
+from gpubench.project.acknowledgements import read_acknowledgements
+from gpubench.project.settings import read_machines
 from gpubench.results import (
     NO_RENAMES,
     KernelNames,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault, GpubenchError, did_you_mean
 from gpubench.links import LEADS_OUT, leads_out
-from gpubench.project_file import head_faults
+from gpubench.project.settings import head_faults
 from gpubench.results.acknowledgement import Acknowledgement
 
 if TYPE_CHECKING:
