@@ -28,22 +28,22 @@ ENTRY_MODULES = frozenset({"", "__main__", "asv_benchmarks", "asv_plugin", "note
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     (SHARED,),
-    ("suite",),
-    ("kernels", "backends", "work"),
-    ("plan", "results"),
-    ("measure", "analysis"),
+    ("kernels", "backends", "suite"),
+    ("plan", "work"),
+    ("measure", "results"),
+    ("analysis",),
     ("report",),
-    ("tables", "scaffold", "project"),
+    ("project", "tables", "scaffold"),
     ("cli",),
     ("entries", "edge.advise", "edge.fleet", "edge.systems"),
 )
 """Rooms, the ground first. A room imports rooms of lower floors and none beside it."""
 
 SAYS: Mapping[str, str] = {
-    SHARED: "names, record, statuses, errors, files",
+    SHARED: "names, record, errors, files",
     "suite": "YAML to a checked suite",
     "kernels": "the library",
-    "backends": "NumPy, Numba, CUDA, OpenCL",
+    "backends": "NumPy, Numba, CUDA",
     "work": "what a kernel needs at best",
     "plan": "a suite to cases",
     "results": "files to a table",
@@ -133,3 +133,70 @@ def arrows() -> Mapping[tuple[str, str], tuple[Import, ...]]:
         if between[0] != between[1]:
             found[between] = (*found.get(between, ()), one)
     return found
+
+
+def reduced() -> list[tuple[str, str]]:
+    """Return the arrows that no longer way through other rooms says too."""
+    drawn = set(arrows())
+    below: dict[str, set[str]] = {}
+    for room in [room for floor in FLOORS for room in floor]:
+        direct = {imported for importer, imported in drawn if importer == room}
+        below[room] = direct.union(*(below[one] for one in direct))
+    return sorted(
+        (importer, imported)
+        for importer, imported in drawn
+        if not any(
+            imported in below[other]
+            for start, other in drawn
+            if start == importer and other != imported
+        )
+    )
+
+
+WIDTH, ROOM_WIDTH, ROOM_HEIGHT, FLOOR_HEIGHT = 880, 196, 46, 96
+
+
+def draw() -> str:
+    """Return the drawing as SVG: rooms on their floors, the ground below."""
+    places: dict[str, tuple[float, float]] = {}
+    for floor, rooms in enumerate(reversed(FLOORS)):
+        for number, room in enumerate(rooms):
+            x = WIDTH * (number + 0.5) / len(rooms)
+            places[room] = x, 12 + floor * FLOOR_HEIGHT
+    height = 24 + FLOOR_HEIGHT * (len(FLOORS) - 1) + ROOM_HEIGHT
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+            'font-family="sans-serif" font-size="12" role="img">',
+            "<title>The rooms of gpubench: an arrow leads to a room that is imported</title>",
+            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+            '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#667"/></marker>',
+            *(_arrow(places[start], places[end]) for start, end in reduced()),
+            *(_box(room, *places[room]) for room in places),
+            "</svg>\n",
+        ]
+    )
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
+    x, y = start[0], start[1] + ROOM_HEIGHT
+    to_x, to_y = end
+    bend = (to_y - y) / 2
+    curve = f"M{x:.0f} {y:.0f}C{x:.0f} {y + bend:.0f} {to_x:.0f} {to_y - bend:.0f}"
+    line = f"{curve} {to_x:.0f} {to_y:.0f}"
+    return f'<path d="{line}" fill="none" stroke="#667" marker-end="url(#tip)"/>'
+
+
+def _box(room: str, x: float, y: float) -> str:
+    left, edge = x - ROOM_WIDTH / 2, room.startswith("edge")
+    return (
+        f'<rect x="{left:.0f}" y="{y:.0f}" width="{ROOM_WIDTH}" height="{ROOM_HEIGHT}" rx="6" '
+        f'fill="{"#fff7e6" if edge else "#eef3fb"}" stroke="#445"/>'
+        f'<text x="{x:.0f}" y="{y + 19:.0f}" text-anchor="middle" font-weight="bold">{room}</text>'
+        f'<text x="{x:.0f}" y="{y + 36:.0f}" text-anchor="middle">{SAYS[room]}</text>'
+    )
+
+
+if __name__ == "__main__":
+    DRAWING.write_text(draw(), encoding="utf-8")
