@@ -493,4 +493,4 @@ def digest(history: History, site: Site) -> str:
     return f"{history.digest}{site.table.acknowledged}{site.table.thresholds}"
 
 
-PAGE = Page("changes", "Changes", build, digest)
+CHANGES_PAGE = Page("changes", "Changes", build, digest)

@@ -406,4 +406,4 @@ def has_choices(history: History, site: Site) -> bool:
     return site.has_choices(history)
 
 
-PAGE = Page("choose", "Choose", build, digest, is_there=has_choices)
+CHOOSE_PAGE = Page("choose", "Choose", build, digest, is_there=has_choices)

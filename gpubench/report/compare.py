@@ -507,4 +507,4 @@ def digest(history: History, site: Site) -> str:
     return f"{stamp(history, site)}{history.digest_now}"
 
 
-PAGE = Page("compare", "Compare", build, digest)
+COMPARE_PAGE = Page("compare", "Compare", build, digest)

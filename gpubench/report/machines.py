@@ -396,4 +396,4 @@ def digest(site: Site) -> str:
     return site.digest
 
 
-PAGE = Page("machines", "Machines and data", build, digest, is_shared=True)
+MACHINES_PAGE = Page("machines", "Machines and data", build, digest, is_shared=True)

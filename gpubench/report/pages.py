@@ -18,7 +18,13 @@ def all_pages() -> tuple[Page, ...]:
     ``GpubenchError`` for one that cannot be loaded or is no ``Page``.
     """
     others = map(_load, sorted(declared(PAGES).names))
-    return changes.PAGE, compare.PAGE, choose.PAGE, *others, machines.PAGE
+    return (
+        changes.CHANGES_PAGE,
+        compare.COMPARE_PAGE,
+        choose.CHOOSE_PAGE,
+        *others,
+        machines.MACHINES_PAGE,
+    )
 
 
 def _load(name: str) -> Page:

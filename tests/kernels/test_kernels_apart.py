@@ -26,9 +26,11 @@ def imports_in(source: str, package: str) -> Iterator[str]:
 
 
 def files(of_the_library: bool) -> list[Path]:
-    library = PACKAGE / "kernels"
+    library, edge = PACKAGE / "kernels", PACKAGE / "edge"
     return sorted(
-        path for path in PACKAGE.rglob("*.py") if path.is_relative_to(library) == of_the_library
+        path
+        for path in PACKAGE.rglob("*.py")
+        if path.is_relative_to(library) == of_the_library and not path.is_relative_to(edge)
     )
 
 

@@ -23,7 +23,7 @@ import gpubench
 
 for found in pkgutil.walk_packages(gpubench.__path__, "gpubench."):
     parts = found.name.split(".")
-    if "kernels" not in parts and parts[1] != "backends" and parts[-1] != "__main__":
+    if parts[1] not in ("kernels", "backends", "edge") and parts[-1] != "__main__":
         try:
             importlib.import_module(found.name)
         except ModuleNotFoundError as error:  # of a fleet, for example, which needs Dask
@@ -55,7 +55,7 @@ def test_the_engine_names_a_backend_only_where_a_user_does_too() -> None:
     found = set()
     for path in sorted((ROOT / "gpubench").rglob("*.py")):
         within = path.relative_to(ROOT / "gpubench").as_posix()
-        if within.startswith(("backends/", "kernels/")):
+        if within.startswith(("backends/", "kernels/", "edge/")):
             continue
         text = path.read_text(encoding="utf-8")
         if any(f'backend == "{name}"' in text or f'name == "{name}"' in text for name in names):

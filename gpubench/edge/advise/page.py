@@ -331,7 +331,7 @@ def files(history: History, site: Site) -> Iterator[ReportFile]:
         yield ReportFile(address, digest(history, site), view)
 
 
-PAGE = Page(
+ADVISE_PAGE = Page(
     "advise",
     "Advise",
     build,
