@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpubench.names import KernelKey as KernelKey
 from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot, geometric_mean
-from gpubench.results.table import natural
+from gpubench.results.histories import natural
 
 RowsOf = Callable[[Snapshot, Collection[CaseName]], Mapping[CaseName, Row]]
 """Reads the rows of some cases of a snapshot."""

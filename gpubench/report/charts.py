@@ -22,7 +22,7 @@ from gpubench.report import text
 from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
-from gpubench.results.table import natural
+from gpubench.results.histories import natural
 from gpubench.statuses import STATUSES, Status
 
 MAX_TABLE_COMMITS = 5

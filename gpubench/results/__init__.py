@@ -5,6 +5,7 @@ says what a row is and ``ratio`` what its intervals are.
 """
 
 from gpubench.results.counts import CaseCounts, LineCounts
+from gpubench.results.histories import ABSENT, CaseHistories, History, Newest, natural_order
 from gpubench.results.model import (
     ALONE,
     NO_RENAMES,
@@ -20,17 +21,10 @@ from gpubench.results.model import (
     Setup,
     Snapshot,
 )
+from gpubench.results.opening import open_table
 from gpubench.results.ratio import VERDICTS, Ratio, Times, Verdict, geometric_mean
 from gpubench.results.rows import LAUNCH_PARTS, measured_rows
-from gpubench.results.table import (
-    ABSENT,
-    CaseHistories,
-    History,
-    Newest,
-    Table,
-    natural_order,
-    open_table,
-)
+from gpubench.results.table import Table
 from gpubench.table_file import table_path
 
 __all__ = [

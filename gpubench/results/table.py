@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -21,45 +19,36 @@ from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
 from gpubench.git import Repository, read_committed
-from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, Value, parse_benchmark_name
+from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.acknowledgement import Acknowledgement
-from gpubench.results.asv_files import (
-    UnreadableFile,
-    read_benchmarks,
-    read_machine,
-    read_names,
-)
-from gpubench.results.commits import CommitOrder, branches_with, histories_of, tags_of
+from gpubench.results.commits import CommitOrder, branches_with, tags_of
 from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_profile
+from gpubench.results.histories import (
+    ABSENT,
+    CaseHistories,
+    History,
+    Newest,
+    natural,
+    natural_order,
+)
 from gpubench.results.model import (
     EVERY,
-    NO_RENAMES,
     CaseName,
     Commit,
-    Described,
-    Pair,
-    PairPattern,
     Problem,
-    Renames,
     Row,
     Running,
     Setup,
     Snapshot,
 )
-from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit, unreadable_kinds
-from gpubench.results.ratio import MAX_DISTURBED, Times
-from gpubench.results.reading import SnapshotFiles, snapshot_files
+from gpubench.results.ratio import MAX_DISTURBED
 from gpubench.results.rows import INTERRUPTED, rows_from
-from gpubench.results.running import running
 from gpubench.results.unfinished import RUNNING, UNFINISHED
 from gpubench.statuses import STATUSES, Status
 
 T = TypeVar("T")
 
-ABSENT = -1
-"""Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
 
 _COUNTED_SQL = """
     select k.snapshot, k."case", k.profile, k.lines from counted k
@@ -101,150 +90,6 @@ _QUOTED = INTERRUPTED.replace("'", "''")
 
 _ENDS = (("seconds", "low", "high"), ("speedup", "speedup_low", "speedup_high"))
 """Columns of ``History.times`` and ``History.speedups``."""
-
-
-@dataclass(frozen=True, eq=False)
-class Newest:
-    """Each case of a history at the newest of its snapshots that has it."""
-
-    places: NDArray[np.intp]
-    """Index of that snapshot."""
-    statuses: NDArray[np.int8]
-    """Index into ``STATUSES``."""
-    baselines: NDArray[np.int32]
-    """Index of the case that it was measured against there; -1 without."""
-
-    @classmethod
-    def of(cls, statuses: NDArray[np.int8], baselines: NDArray[np.int32]) -> Newest:
-        """From arrays of ``CaseHistories``."""
-        present = statuses != ABSENT
-        places = present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
-        cases = np.arange(len(places))
-        return cls(places, statuses[cases, places], baselines[cases, places])
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """The cases of one setup over its commits, oldest first, without their times: these are read
-    for a few cases or a few commits at a time."""
-
-    setup: Setup
-    snapshots: tuple[Snapshot, ...]
-    names: tuple[CaseName, ...]
-    """In natural order."""
-    newest: Newest
-
-    @cached_property
-    def rows_of(self) -> Mapping[CaseName, int]:
-        """Index into ``names``."""
-        return {name: row for row, name in enumerate(self.names)}
-
-    @cached_property
-    def commits(self) -> tuple[Commit, ...]:
-        """Return one for each snapshot."""
-        return tuple(snapshot.commit for snapshot in self.snapshots)
-
-    @cached_property
-    def places(self) -> Mapping[Commit, int]:
-        """Return the index of each commit."""
-        return {commit: place for place, commit in enumerate(self.commits)}
-
-    @cached_property
-    def processors(self) -> tuple[str, ...]:
-        """Return the names of the processors that measured it."""
-        names = {snapshot.processor for snapshot in self.snapshots} - {""}
-        return tuple(sorted(names))
-
-    @cached_property
-    def by_speedup(self) -> bool:
-        """Whether it is of several machines with different processors: then a time says nothing of
-        a commit, and a speedup does."""
-        machines = {snapshot.measured_on for snapshot in self.snapshots}
-        return len(machines) > 1 and len(self.processors) > 1
-
-    @property
-    def latest(self) -> Commit:
-        """The newest commit."""
-        return self.commits[-1]
-
-    @cached_property
-    def digest(self) -> str:
-        """Changes with anything that a snapshot of it is made from."""
-        return store.digest(*(snapshot.digest for snapshot in self.snapshots))
-
-    @cached_property
-    def digest_now(self) -> str:
-        """Changes with any row of a case at the newest snapshot that has it, with the cases that
-        there are, and with the newest commit."""
-        places = {*self.newest.places.tolist(), len(self.snapshots) - 1}
-        return store.digest(*(self.snapshots[place].digest for place in sorted(places)))
-
-
-@dataclass(frozen=True, eq=False)
-class CaseHistories(History):
-    """Cases of one setup over commits with their times: all of them, or a part."""
-
-    statuses: NDArray[np.int8]
-    """Index into ``STATUSES`` or ``ABSENT``, shape (cases, snapshots)."""
-    times: Times
-    """Shape (3, cases, snapshots): seconds, or of what is no time its values in their unit."""
-    speedups: Times
-    """Ratio and both ends of its interval, shape (3, cases, snapshots); NaN without one."""
-    baselines: NDArray[np.int32]
-    """Index into ``names`` of what a case was measured against, shape (cases, snapshots); -1
-    without."""
-    disturbed: NDArray[np.bool_]
-    """Whether others disturbed most of its samples, shape (cases, snapshots)."""
-    in_turn: NDArray[np.bool_]
-    """Whether its speedup is of pairs, shape (cases, snapshots)."""
-
-    @cached_property
-    def undisturbed(self) -> Times:
-        """``times`` without those, which say nothing of a commit, and without what is no time."""
-        is_time = np.array([name.is_time for name in self.names], np.bool_)
-        left_out = self.disturbed | ~is_time[:, np.newaxis]
-        return np.where(left_out, np.nan, self.times) if left_out.any() else self.times
-
-    @cached_property
-    def judged(self) -> Times:
-        """What changes are sought in: ``undisturbed`` times, or where processors differ what takes
-        their place, the time over the baseline's. Of what is no time its values, where all are
-        above 0: only these have a ratio."""
-        if not self.by_speedup:
-            others = [case for case, name in enumerate(self.names) if not name.is_time]
-            values = self.times[:, others]
-            is_positive = ~(values[0] <= 0).any(axis=1)
-            judged: Times = self.undisturbed.copy() if others else self.undisturbed
-            judged[:, others] = np.where(is_positive[:, np.newaxis], values, np.nan)
-            return judged
-        with np.errstate(divide="ignore"):
-            value, low, high = 1 / self.speedups
-        times: Times = np.stack([value, high, low])
-        times[:, self.disturbed] = np.nan
-        return times
-
-    def part(self, cases: Sequence[int]) -> CaseHistories:
-        """Return some of the cases, by their indices; what they are compared with is among them."""
-        if len(cases) == len(self.names):
-            return self
-        chosen: Any = [*cases]
-        row_of = np.full(len(self.names) + 1, -1, np.int32)  # the last one is that of no baseline
-        row_of[chosen] = np.arange(len(cases))
-        if chosen and chosen[-1] - chosen[0] == len(chosen) - 1:  # neighbours, which need no copy
-            chosen = slice(chosen[0], chosen[-1] + 1)
-        statuses, baselines = self.statuses[chosen], row_of[self.baselines[chosen]]
-        return CaseHistories(
-            setup=self.setup,
-            snapshots=self.snapshots,
-            names=tuple(self.names[case] for case in cases),
-            newest=Newest.of(statuses, baselines),
-            statuses=statuses,
-            times=self.times[:, chosen],
-            speedups=self.speedups[:, chosen],
-            baselines=baselines,
-            disturbed=self.disturbed[chosen],
-            in_turn=self.in_turn[chosen],
-        )
 
 
 @dataclass(eq=False)
@@ -781,211 +626,6 @@ class Table:
         """)
 
 
-@store.interruptible()
-def open_table(
-    results_dir: Path,
-    repository: Repository | None = None,
-    pairs: Iterable[Pair | PairPattern] = (),
-    path: Path | None = None,
-    renames: Renames = NO_RENAMES,
-    branches: Sequence[str] = (),
-    name_of: Callable[[str], str] = str,
-    thresholds: Sequence[tuple[str, float]] = (),
-    commit_url: str = "",
-) -> Table:
-    """Read asv's results and the records beside them.
-
-    ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
-    ``repository`` orders the commits and gives their subjects; each of ``branches`` makes a history
-    of the commits that it contains (``histories_of``). ``name_of`` gives the name under which a
-    machine's results are shown: of machines with one name, a commit's newest result counts, and
-    ``problems`` names the others. ``pairs`` are benchmarks of an asv
-    project that are reported as kernels; all others that are not gpubench's are reported alone.
-    ``renames`` are names that results appear under
-    instead of those that they were measured under. ``path`` is the file that keeps the table;
-    without it, or where it is locked or cannot be written, which ``problems`` names, the table is
-    in memory alone.
-    Files that are damaged, foreign or half-written are named in ``problems``. Raises
-    ``ResultsError`` where ``results_dir`` is a file, and ``DamagedTable``, here and where the table
-    is asked later, where a part of its file cannot be read: done again, it is made anew.
-    """
-    if results_dir.exists() and not results_dir.is_dir():
-        raise ResultsError(f"{results_dir} is a file; give the directory, such as .asv/results")
-    problems: list[Problem] = []
-    refused: list[Problem] = []
-    files = snapshot_files(results_dir, lambda file, why: refused.append(Problem(file, why)))
-    machines = {
-        file.parent.name: facts
-        for file in sorted(folder / "machine.json" for folder in results_dir.glob("*/"))
-        if (facts := _read(read_machine, file, results_dir, problems))
-    }
-    described = _described(files, results_dir, problems)
-    given = tuple(pairs)
-    in_pairs, said, unmatched = resolved(given, described)
-    said += unreadable_kinds(described)
-    chosen = (*in_pairs, *alone(described, in_pairs))
-    benchmark_pairs = BenchmarkPairs.of(chosen, described, renames)
-    problems += [*said, *refused]
-    # Without results there is no folder to keep the table in.
-    connection, path = _connect(path if files else None, files, benchmark_pairs, problems)
-    stored, started, ran = store.ask(connection, path, _heads)
-    problems += [Problem(*fault) for head in stored for fault in json.loads(head["faults"])]
-    problems += _unlisted(stored)
-    stored = [head for head in stored if not head["is_empty"]]
-    dates: dict[str, float] = {}
-    for head in sorted(stored, key=lambda head: not head["has_result"]):
-        dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
-    order = histories_of(dates, repository, branches)
-    if commit_url:
-        linked = (replace(one, address=f"{commit_url}{one.hash}") for one in order.commits)
-        order = replace(order, commits=tuple(linked))
-    commit_of = {commit.hash: commit for commit in order.commits}
-    key = store.key_of(benchmark_pairs)
-    # Without a benchmark of gpubench's there is no record either.
-    planned = sum(each.cases for name, each in described.items() if parse_benchmark_name(name))
-    files_of = {file.name: file for file in files}
-    snapshots = []
-    for head in stored:
-        facts = json.loads(head["facts"])
-        at_work = running(files_of[head["name"]], facts, planned or None)
-        setup = Setup(name_of(head["machine"]), head["environment"])
-        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, setup, at_work))
-    if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
-        snapshots, again = _newest_of_each(snapshots, started)
-        problems += again
-    paired = {
-        place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
-    }
-    benchmarks = {name for text in ran if (name := paired.get(text) or parse_benchmark_name(text))}
-    problems += unfit(benchmark_pairs.every, benchmarks, described)
-    return Table(
-        connection,
-        path,
-        order.commits,
-        order,
-        machines,
-        tuple(problems),
-        _find_sources(described, benchmark_pairs, benchmarks),
-        results_dir,
-        repository,
-        _divide_by_setup(snapshots, order),
-        unmatched_patterns=unmatched,
-        thresholds=tuple(thresholds),
-        asv_names={
-            place: name for name, places in benchmark_pairs.places.items() for place in places
-        },
-        kinds={name: entry.kind for name, entry in described.items() if entry.kind},
-    )
-
-
-def _unlisted(stored: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
-    """Name the benchmarks with results that ``benchmarks.json`` does not list."""
-    for name in sorted({name for head in stored for name in json.loads(head["unlisted"])}):
-        message = f"{name} is left out: it has results, and benchmarks.json does not list it"
-        yield Problem("benchmarks.json", message)
-
-
-def _connect(
-    path: Path | None,
-    files: Sequence[SnapshotFiles],
-    pairs: BenchmarkPairs,
-    problems: list[Problem],
-) -> tuple[duckdb.DuckDBPyConnection, Path | None]:
-    """Open the table's file, brought up to date, and return it with its path; where it cannot be,
-    which is added to ``problems``, a table in memory."""
-    if path is not None:
-        try:
-            return store.up_to_date(path, files, pairs), path
-        except store.Busy as error:
-            message = f"{error}; all results were read anew, and are not kept"
-            problems.append(Problem(f"{path.parent.name}/{path.name}", message))
-    return store.in_memory(files, pairs), None
-
-
-def _divide_by_setup(
-    snapshots: Sequence[Snapshot], order: CommitOrder
-) -> dict[Setup, list[Snapshot]]:
-    """Return the snapshots of each setup in the order of its branch's commits; of several branches
-    each makes a setup, and ``EVERY`` has all commits."""
-    of_commit = defaultdict[str, list[Snapshot]](list)
-    for snapshot in snapshots:
-        of_commit[snapshot.commit.hash].append(snapshot)
-    by_setup = defaultdict[Setup, list[Snapshot]](list)
-    every = tuple(commit.hash for commit in order.commits)
-    for branch, hashes in {**order.histories, EVERY: every}.items():
-        own = branch if len(order.histories) > 1 or branch == EVERY else ""
-        for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
-            by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
-    return by_setup
-
-
-def _find_sources(
-    described: Mapping[str, Described], pairs: BenchmarkPairs, benchmarks: Set[BenchmarkName]
-) -> dict[BenchmarkName, str]:
-    """Return the source of each benchmark, as asv describes it under its name of now, or else under
-    an old one."""
-    sources: dict[BenchmarkName, str] = {}
-    for asv_name, entry in described.items():
-        measured = parse_benchmark_name(asv_name)
-        now = pairs.renames.benchmark(measured) if measured else None
-        for name in (now, *pairs.places.get(asv_name, ())):
-            if name is None or name not in benchmarks or not entry.source:
-                continue
-            if name == measured or name not in sources:
-                sources[name] = entry.source
-    return sources
-
-
-def _heads(
-    table: duckdb.DuckDBPyConnection,
-) -> tuple[list[dict[str, Any]], dict[int, float], set[str]]:
-    """Return what the table says of snapshots, when the newest benchmark of each began, and asv's
-    names of all benchmarks."""
-    heads = store.records(
-        table,
-        """
-        select s.*, t.benchmarks as superseded from snapshots s left join (
-            select snapshot, list(benchmark) as benchmarks from superseded group by snapshot
-        ) t on t.snapshot = s.id
-        order by s.name
-        """,
-    )
-    newest = "select snapshot, max(started_at) from versions group by snapshot"
-    names = table.execute("select distinct benchmark from versions").fetchall()
-    return heads, dict(table.execute(newest).fetchall()), {name for (name,) in names}
-
-
-def _read(
-    reader: Callable[[Path], Mapping[str, T]],
-    file: Path,
-    results_dir: Path,
-    problems: list[Problem],
-) -> Mapping[str, T]:
-    """Return what a file of asv's says; nothing where it is missing or damaged, which is told."""
-    if not os.path.lexists(file) or leads_out(file, results_dir):  # told with the other links
-        return {}
-    try:
-        return reader(file)
-    except UnreadableFile as error:
-        problems.append(Problem(file.relative_to(results_dir).as_posix(), str(error)))
-        return {}
-
-
-def _described(
-    files: Sequence[SnapshotFiles], results_dir: Path, problems: list[Problem]
-) -> Mapping[str, Described]:
-    """Return what asv says of its benchmarks, by their names."""
-    described = _read(read_benchmarks, results_dir / "benchmarks.json", results_dir, problems)
-    if not described:
-        # Those that it would list: the largest file of a machine has most of its benchmarks.
-        by_size = sorted(files, key=lambda item: item.sizes[0])
-        largest = {item.name.partition("/")[0]: item for item in by_size}
-        for file in filter(None, (item.result for item in largest.values())):
-            with suppress(UnreadableFile):  # which is told where its times are read
-                described = {**described, **read_names(file)}
-    return described
-
-
 def _opened_again(path: Path, *same: Any) -> Table:
     return Table(store.connect(path, read_only=True), path, *same)
 
@@ -997,65 +637,3 @@ def _detail(content: str) -> Mapping[str, Any]:
     for name in ("block", "grid", "tags", "warnings", "capabilities"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
     return fields
-
-
-def _snapshot(
-    head: Mapping[str, Any],
-    commit: Commit,
-    key: str,
-    facts: Mapping[str, Value | None],
-    setup: Setup,
-    at_work: Running | None,
-) -> Snapshot:
-    superseded = tuple(sorted(head["superseded"] or ()))
-    return Snapshot(
-        id=head["id"],
-        setup=setup,
-        measured_on=head["machine"],
-        commit=commit,
-        facts=facts,
-        concerns={name: tuple(facts) for name, facts in json.loads(head["concerns"]).items()},
-        params=json.loads(head["params"]),
-        measured_at=head["measured_at"],
-        superseded=superseded,
-        running=at_work,
-        digest=store.digest(
-            repr((key, head["name"], head["stamp"], commit, setup, superseded, at_work))
-        ),
-    )
-
-
-def _newest_of_each(
-    snapshots: Sequence[Snapshot], started: Mapping[int, float]
-) -> tuple[list[Snapshot], list[Problem]]:
-    """Return one snapshot for each commit of a setup, the one measured last, and say which others
-    there are. ``started`` has the seconds since 1970 at which its newest benchmark began."""
-    newest: dict[tuple[Setup, str], Snapshot] = {}
-    problems = []
-    for snapshot in sorted(
-        snapshots, key=lambda s: (started.get(s.id) or 0.0, s.measured_at or "", s.measured_on)
-    ):
-        place = snapshot.setup, snapshot.commit.hash
-        if older := newest.get(place):
-            path = f"{older.measured_on}/{older.commit.hash[:8]}-{older.setup.environment}.json"
-            later = f"as {snapshot.measured_on}, {snapshot.setup.machine} measured the commit later"
-            problems.append(Problem(path, f"another result counts: {later}"))
-        newest[place] = snapshot
-    return [*newest.values()], problems
-
-
-@lru_cache(maxsize=2**14)
-def natural_order(name: CaseName) -> tuple[object, ...]:
-    """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
-    case = natural(name.case), name.case  # the numbers alone do not tell 0.1 from 0.01
-    return name.suite, name.kernel, name.implementation, name.time, *case
-
-
-def natural(text: str) -> tuple[Any, ...]:
-    """Sorts texts with the numbers in them as numbers."""
-    # By length, then by digits: without int(), which refuses numbers of thousands of digits.
-    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", text))
-    return tuple(
-        (len(digits), digits) if place % 2 else (-1, text)
-        for place, (text, digits) in enumerate(parts)
-    )
