@@ -1,23 +1,21 @@
 """Cases at sizes beside the declared ones: a kernel that is right at 1,024 may be wrong at 1,025.
 
 People declare round sizes. A loop that takes elements by pairs, a tile or a block that divides the
-size, and a guard that is missing show only at others. So each kernel is verified at three more
-sizes: one above its smallest, a prime, and 1. No time is taken of them.
+size, and a guard that is missing show only at others. No time is taken of these cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from math import isqrt
-from typing import Any
 
-from gpubench.names import Value
+from gpubench.errors import PlanError
 from gpubench.plan.asked import groups_of
 from gpubench.plan.case import Case
+from gpubench.plan.other_sizes import values_beside
 from gpubench.plan.plan import Plan
-from gpubench.suite.model import Kernel, Zip, axis_values
+from gpubench.suite.model import Kernel, Zip
 
 
 def cases_beside(plan: Plan, chosen: Iterable[Case]) -> list[Case]:
@@ -39,12 +37,14 @@ def cases_beside(plan: Plan, chosen: Iterable[Case]) -> list[Case]:
             continue
         computed.add(kernel.baseline)
         declared = {_name(case) for case in replace(plan, kernels=(groups,)).cases()}
-        for sizes in _sizes_beside(kernel):
-            moved = kernel.model_copy(update={"sizes": sizes, "include": ()})
-            others = replace(plan, kernels=(groups_of(groups[0], moved),))
+        for values in values_beside(kernel):
+            moved = groups_of(groups[0], _with_sizes(kernel, values))
+            cases: list[Case] = []
+            with suppress(PlanError):  # a rule without a value at these sizes
+                cases = [*replace(plan, kernels=(moved,)).cases()]
             kept += [
                 case
-                for case in others.cases()
+                for case in cases
                 if case.implementation_name in computed
                 and case.problem is None
                 and _name(case) not in declared
@@ -57,30 +57,12 @@ def _name(case: Case) -> tuple[str, str]:
     return case.implementation_name, case.identity
 
 
-def _sizes_beside(kernel: Kernel) -> Iterator[Mapping[str, Any]]:
-    """Yield the sizes of a kernel with one value each; none where a size is no whole number."""
-    smallest: dict[str, Value] = {}
-    for name, axis in kernel.sizes.items():
-        if isinstance(axis, Zip):
-            smallest |= {each: axis_values(column)[0] for each, column in axis.zip.items()}
-        else:
-            smallest[name] = min(axis_values(axis))
-    if not all(isinstance(value, int) for value in smallest.values()):
-        return
-    above = {name: int(value) + 1 for name, value in smallest.items()}
-    # Different primes: a kernel that takes rows for columns is right where both are as many.
-    primes = dict[str, int]()
-    for name, value in above.items():
-        primes[name] = next(p for p in _primes_above(value) if p not in primes.values())
-    for values in (above, primes, dict.fromkeys(above, 1)):
-        yield {
-            name: Zip(zip={each: (values[each],) for each in axis.zip})
-            if isinstance(axis, Zip)
-            else (values[name],)
-            for name, axis in kernel.sizes.items()
-        }
-
-
-def _primes_above(number: int) -> Iterator[int]:
-    """Yield the primes above a number, by trial division: sizes are small enough for it."""
-    return (n for n in count(number + 1) if all(n % d for d in range(2, isqrt(n) + 1)))
+def _with_sizes(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
+    """Return the kernel with one value of each size."""
+    sizes = {
+        name: Zip(zip={each: (values[each],) for each in axis.zip})
+        if isinstance(axis, Zip)
+        else (values[name],)
+        for name, axis in kernel.sizes.items()
+    }
+    return kernel.model_copy(update={"sizes": sizes, "include": ()})

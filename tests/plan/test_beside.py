@@ -66,3 +66,18 @@ def test_only_the_chosen_implementations_and_their_baselines_are_computed(plan_o
     found = {case.implementation_name for case in cases_beside(plan, chosen)}
     assert found == {"numpy", "other"}
     assert cases_beside(plan, []) == []
+
+
+def test_a_rule_that_says_which_sizes_a_kernel_takes_is_not_idle(plan_of: PlanOf) -> None:
+    def idle(rule: str) -> bool:
+        warnings = plan_of(KERNEL + f"exclude: [{{when: {rule}}}]").warnings()
+        return any("this rule excludes no case" in str(warning) for warning in warnings)
+
+    assert not idle("m % 2 == 1")
+    assert idle("m > 1000")
+    assert idle("m < 8")
+
+
+def test_sizes_at_which_a_rule_has_no_value_are_left_out(plan_of: PlanOf) -> None:
+    found = beside(plan_of(KERNEL + "exclude: [{when: 8 // (m - 1) > 100}]"))
+    assert found and not any("m=1 " in name for name in found)
