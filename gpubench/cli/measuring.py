@@ -20,7 +20,7 @@ from gpubench.cli.console import (
     watched,
 )
 from gpubench.cli.options import SUITES, default_results
-from gpubench.cli.planning import chosen_cases, has_preset
+from gpubench.cli.planning import chosen_cases, chosen_plan, has_preset
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import CPU
@@ -199,6 +199,9 @@ SMOKE = "smoke"
 @click.option(
     "--sanitize", is_flag=True, help="Look for races and uninitialised reads too, on softcuda."
 )
+@click.option(
+    "--declared", "is_declared", is_flag=True, help="Leave out sizes beside the declared ones."
+)
 @options.json
 def verify(
     names: tuple[str, ...],
@@ -207,9 +210,14 @@ def verify(
     axes: tuple[str, ...],
     orders: int,
     sanitize: bool,
+    is_declared: bool,
     as_json: bool,
 ) -> None:
     """Compute every implementation and compare it with its baseline. Takes no time.
+
+    Each kernel is computed at sizes beside the declared ones too, where -a names none: one above
+    its smallest size, a prime, and 1. An implementation that raises there does not take the size;
+    one that gives wrong results is wrong.
 
     NAME is a suite, a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite
     file; none are all. CUDA runs on the GPU where there
@@ -221,6 +229,8 @@ def verify(
     from gpubench.backends.software import NAME, counts_wanted, device_count, requested
     from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
+    from gpubench.plan.beside import cases_beside
+    from gpubench.plan.rules import selected
     from gpubench.tables import counts, verdicts
 
     only_in_software = orders > 1 or sanitize
@@ -228,11 +238,15 @@ def verify(
     count = device_count() if in_software else gpu_count()
     if in_software:
         preset = preset or _quick_preset(names)
-    cases = chosen_cases(names, preset, where, axes, count)
+    plan = chosen_plan(names, preset, axes, count)
+    cases = selected(plan.cases(), where, axes)
+    beside = [] if axes or is_declared else cases_beside(plan, cases)
     tried = verify_cases.orders(orders) if in_software else ()
     is_counted = in_software and not sanitize and counts_wanted()
     manner = verify_cases.Manner(in_software, tried, sanitize, is_counted)
-    rows, is_interrupted = _verified_now(cases, manner, "verifying")
+    every, is_interrupted = _verified_now([*cases, *beside], manner, "verifying")
+    rows = every[: len(cases)]
+    undeclared = verdicts.Undeclared.of(every[len(cases) :], rows)
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if only_in_software or requested() else no_gpu_reason(),
@@ -242,10 +256,11 @@ def verify(
     )
     if as_json:
         listed = [counts.case_row(*row, lines=False) for row in rows]
-        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
+        others = [verdicts.case_row(*row) for row in undeclared.taken]
+        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed, "undeclared": others})
     else:
-        OUT.print(*verdicts.report(rows, cuda), sep="\n")
-    _exit_with(rows, is_interrupted)
+        OUT.print(*verdicts.report(rows, cuda, undeclared), sep="\n")
+    _exit_with([*rows, *undeclared.wrong], is_interrupted)
 
 
 @click.command()

@@ -320,6 +320,22 @@ def _is_module(name: str) -> bool:
         return False
 
 
+def _why_not_found(top: str) -> str:
+    """Return what to do where Python has no module or package of this name: the same words for all
+    functions in it, which are one thing to mend."""
+    in_src = next((at for at in map(Path, SEARCHED_FIRST) if _has_module(at / "src", top)), None)
+    if in_src is not None:
+        return (
+            f"there is no module {top!r}: it is in src/, from where Python imports nothing before "
+            "the project is installed; run `pip install -e .`"
+        )
+    return f"there is no module {top!r}: install the package that has it, or run from its folder"
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
+
+
 def _find_spec(name: str) -> ModuleSpec | None:
     """Like ``importlib.util.find_spec``, but importing no parent package.
 
@@ -332,10 +348,7 @@ def _find_spec(name: str) -> ModuleSpec | None:
     # What the program that reads suites is called by Python is no module of theirs.
     spec = spec or (importlib.util.find_spec(top) if top != "__main__" else None)
     if spec is None:
-        raise KernelError(
-            f"there is no module {name!r}: install the package that has it, or run from the folder "
-            "it is in"
-        ) from ModuleNotFoundError(name=name)
+        raise KernelError(_why_not_found(top)) from ModuleNotFoundError(name=name)
     for part in rest:
         if part == "py":
             raise KernelError(
