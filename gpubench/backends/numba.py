@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
-from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.numba_settings import find_plain, why_off
+from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Launch, Target
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value

@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
-from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.cuda_session import refuse_launch
+from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
 from gpubench.backends.protocol import (

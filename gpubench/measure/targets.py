@@ -16,7 +16,7 @@ from gpubench.backends.devices import no_gpu_reason
 from gpubench.backends.protocol import Call, Division, Native, Part, Session, Target
 from gpubench.backends.software import SWITCH, requested
 from gpubench.errors import KernelError, NoDeviceError, describe_error, did_you_mean
-from gpubench.git import ask_git, top_level
+from gpubench.git import ask_git, outermost_top_level
 from gpubench.plan.case import Case
 
 
@@ -113,7 +113,7 @@ def path_at_commit(path: Path) -> Path:
     """
     environment, commit = os.environ.get("ASV_ENV_DIR"), os.environ.get("ASV_COMMIT", "")
     place = Path(os.path.realpath(path))
-    if environment is None or (top := top_level(place.parent)) is None:
+    if environment is None or (top := outermost_top_level(place.parent)) is None:
         return path
     if not _has_commit(top, commit):
         return path
