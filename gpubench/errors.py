@@ -72,6 +72,10 @@ class KernelError(GpubenchError):
     """A function, factory, launcher or source named by a suite that cannot be loaded."""
 
 
+class NoDeviceError(KernelError):
+    """A module that needs a CUDA device to be imported, on a machine without one."""
+
+
 class ResultsError(GpubenchError):
     """A results directory that cannot be read at all."""
 

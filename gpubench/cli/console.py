@@ -31,6 +31,7 @@ from gpubench.errors import (
     did_you_mean,
     join_repeats,
 )
+from gpubench.streams import prepare_streams
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -157,9 +158,7 @@ class Commands(click.Group):
         return command.get_short_help_str(limit) if command else ""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        # A character that a terminal cannot show becomes its number, and ends no command.
-        with suppress(AttributeError, ValueError):
-            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        prepare_streams()
         try:
             try:
                 return again_with_a_new_table(lambda: self._run(*args, **kwargs))
@@ -170,6 +169,9 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:  # who read the output has seen enough of it
                 sys.exit(Exit.FOUND)
+            if error.errno == errno.EBADF and error.filename is None:
+                ERR.print("gpubench: standard output is closed; send it to a file or to /dev/null")
+                sys.exit(Exit.REFUSED)
             place = f": {error.filename}" if error.filename else ""
             ERR.print(f"gpubench: {error.strerror or error}{place}")
             sys.exit(Exit.REFUSED)

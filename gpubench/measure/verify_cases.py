@@ -24,6 +24,7 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.errors import NoDeviceError
 from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
@@ -79,6 +80,8 @@ class Verified:
     """What one run did on the device in software; absent where it is not right or not counted."""
     code: MachineCode | None = None
     """The machine code of its kernels; absent where nobody asked for it, or without counts."""
+    lacks_device: bool = False
+    """Whether its module asks for a CUDA device that its process has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,10 @@ def verified(
                     if error.status == "timed_out":
                         reason = why_stopped(manner.limit_of(case))
                     outcome = Verified(error.status, reason)
+                if outcome.lacks_device and manner.in_software and not in_software:
+                    worker.replace_in_software()  # as it would be with a CUDA case beside it
+                    crew[worker].insert(0, (place, case))
+                    continue
                 # The device is lost to a process in which work on it failed, or was ended by it.
                 ended = outcome.status == "timed_out" and outcome.faults
                 lost = (ended or outcome.status == "failed") and devices_of(case) != {CPU}
@@ -197,7 +204,9 @@ class Verifier:
             faults = take_faults()
             if any(fault.kind == TIME_OUT for fault in faults):
                 return Verified("timed_out", with_faults(why_stopped(limit), faults), faults=faults)
-            return Verified("failed", with_faults(cause(error, case), faults), faults=faults)
+            reason, lacks_device = cause(error, case), isinstance(error, NoDeviceError)
+            reason = with_faults(reason, faults)
+            return Verified("failed", reason, faults=faults, lacks_device=lacks_device)
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
         is_baseline = case.baseline() is None

@@ -125,6 +125,11 @@ class Worker:
         self.end()
         self._start()
 
+    def replace_in_software(self) -> None:
+        """Go on in another process, which runs the device in software."""
+        self._in_software, self._forks = True, False
+        self.replace()
+
     def end(self) -> None:
         """End the process, whatever it is doing, and those that it started; remove the folders of
         systems that it could not remove itself."""

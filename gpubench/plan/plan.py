@@ -251,6 +251,7 @@ def _review(expansions: Sequence[Expansion]) -> tuple[list[Fault], list[Fault]]:
         faults.append(first.fault_at(("exclude",), message))
     for group in groups:
         warnings.extend(_uncovered(group))
+        warnings.extend(_idle_launch(group))
     if not faults:
         included = frozenset[int]().union(*(expansion.included for expansion in expansions))
         idle_excludes = {*range(len(first.kernel.exclude))} - excluded
@@ -299,6 +300,13 @@ def _uncovered(group: Group) -> Iterator[Fault]:
         f"{indexed[0]!r} by its threads; write `over: [{extents}]` in `launch`"
     )
     yield group.fault_at(("implementations", group.implementation_name, "launch"), message)
+
+
+def _idle_launch(group: Group) -> Iterator[Fault]:
+    """Yield a launch that means nothing, as the function makes its own."""
+    if decorator := group.idle_launch:
+        message = f"@{decorator} makes a function that chooses block and grid itself: remove it"
+        yield group.fault_at(("implementations", group.implementation_name, "launch"), message)
 
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:

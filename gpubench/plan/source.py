@@ -170,6 +170,16 @@ def find_backend(reference: str) -> tuple[str, str] | None:
     return ("numpy", "no decorator") if not definition.decorator_list else None
 
 
+def find_decorator(reference: str, names: Iterable[str]) -> str | None:
+    """Return which of these decorators a function has, by its source; ``None`` where it has none or
+    the source does not tell. Raises ``KernelError``."""
+    definition, wanted = find_definition(reference), {*names}
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    each = (name for names in decorator_names(definition) for name in names)
+    return next((name for name in each if name in wanted), None)
+
+
 def arrays_by_thread(reference: str) -> list[int]:
     """Return which arguments of a CUDA kernel its source indexes by the thread's place in the grid,
     by their positions; none where the source does not tell. Raises ``KernelError``."""
