@@ -7,7 +7,7 @@ It is imported only where it is asked for: a process that measures does not load
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,10 @@ COUNT_SWITCH = "GPUBENCH_COUNT"
 """The environment variable that turns counting off where cases are verified anyway: ``0``."""
 
 
+TRACK_SWITCH = "GPUBENCH_TRACK"
+"""The environment variable that makes benchmarks of asv of what is counted: ``1``."""
+
+
 def requested() -> bool:
     """Return whether this process runs the device in software in place of devices."""
     return any(os.environ.get(name, "") not in ("", "0") for name in (SWITCH, PROCESS_SWITCH))
@@ -46,6 +50,14 @@ def requested() -> bool:
 def counts_wanted() -> bool:
     """Return whether launches are counted where cases are verified anyway."""
     return os.environ.get(COUNT_SWITCH, "") != "0"
+
+
+def tracks_wanted(benchmarks: Iterable[str]) -> bool:
+    """Return whether asv gets a benchmark for each count: the environment asks for them, or one of
+    the patterns of ``asv run --bench`` names them. asv starts a process for each, to read a number
+    that is on record already."""
+    asked = os.environ.get(TRACK_SWITCH, "") not in ("", "0")
+    return asked or any("track" in pattern for pattern in benchmarks)
 
 
 _started: SoftwareDevice | None = None
