@@ -10,8 +10,8 @@ over that under no change. Both are averaged over one prior of the scatter. Unde
 of ``E`` is at most 1 after any number of pairs, so that it ever exceeds ``1 / a`` with a chance of
 at most ``a`` (Ville's inequality). Looking after every pair costs nothing. See Ramdas, Grunwald,
 Vovk and Shafer, *Game-theoretic statistics and safe anytime-valid inference*, Statistical Science
-38, 2023. A case is called at ``CALLED_AT``; of many cases the e-Benjamini-Hochberg procedure says which
-are *sure* (Wang and Ramdas, JRSS B 84, 2022). It needs no independence of the cases.
+38, 2023. A case is called at ``CALLED_AT``. Of many cases the e-Benjamini-Hochberg procedure says
+which are *sure* (Wang and Ramdas, JRSS B 84, 2022). It needs no independence of the cases.
 
 **Same.** A second e-value: the likelihood under changes within 3 % over the largest likelihood of
 any change beyond ``SAME_FACTOR``.
@@ -362,10 +362,18 @@ class Evidence:
         """Return by what cases are ordered, the likeliest to be decided as changed first."""
         return self.cases[place].log_e
 
+    @property
+    def has_first_pairs(self) -> bool:
+        """Whether every case has its first pairs, or has no time."""
+        return all(
+            len(case.logs) >= FIRST_PAIRS or place in self._closed
+            for place, case in enumerate(self.cases)
+        )
+
     def _learn_once(self) -> None:
         """Learn the priors as soon as all cases have their first pairs."""
         there = [case for place, case in enumerate(self.cases) if place not in self._closed]
-        if self._has_learned or any(len(case.logs) < FIRST_PAIRS for case in there):
+        if self._has_learned or not self.has_first_pairs:
             return
         self._has_learned = True
         firsts = [log_likelihood(case.logs[:FIRST_PAIRS], _LEARNED_FROM) for case in there]

@@ -13,6 +13,7 @@ from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.profiling import profile
 from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
+from gpubench.cli.since import since
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
 
@@ -22,7 +23,7 @@ from gpubench.distribution import describe_conflict
     sections={
         "Write suites": (init, add, check, plan, schema),
         "Run them": (verify, count, time, profile, calibrate, fleet),
-        "Read results": (report, serve, compare, acknowledge, choose, advise, query, export),
+        "Read results": (report, serve, compare, since, acknowledge, choose, advise, query, export),
         "This machine": (devices, grid),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

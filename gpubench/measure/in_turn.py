@@ -126,7 +126,7 @@ def measure_in_turn(
         for place in filter(fits, chosen):
             its = turns[place]
             began = clock()
-            outcomes = take_pair(bench, its, end, clock)
+            outcomes = take_pair(bench, work[place], bool(len(its.logs) % 2), end, clock)
             if outcomes is None:
                 return
             its.add(outcomes)
@@ -149,12 +149,13 @@ def choose_places(turns: Sequence[Turns], judge: Judge) -> list[int]:
 
 
 def take_pair(
-    bench: Bench, turns: Turns, end: float, clock: Callable[[], float]
+    bench: Bench, job: Job, is_reversed: bool, end: float, clock: Callable[[], float]
 ) -> list[Measured] | None:
-    """Measure one pair of a job, the old side's outcome first; ``None`` where time ended it."""
+    """Measure one pair of a job, reversed with the new side first; return the old side's outcome
+    first, or ``None`` where the time ended it."""
     outcomes: dict[int, Measured] = {}
-    for side in SIDES[::-1] if len(turns.logs) % 2 else SIDES:
-        outcome = bench.take(side, turns.job, end - clock())
+    for side in SIDES[::-1] if is_reversed else SIDES:
+        outcome = bench.take(side, job, end - clock())
         if outcome is None:
             return None
         outcomes[side] = outcome

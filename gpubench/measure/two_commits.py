@@ -1,10 +1,11 @@
 """Two commits of the project, each in an environment of asv's, measured process by process.
 
 asv makes the environments, checks out, builds and installs, as for ``asv run``; both commits stay
-installed beside each other, in folders whose names have the same length, as a path's length moves
-what lies in memory. Suites are those of the working tree, kernels those of each commit. Processes
-are started by asv's own code, so that a commit with another release of gpubench is measured too:
-what both sides share is asv's protocol and the record. Nothing is kept among asv's results.
+installed beside each other, and a side can be given another commit. Their folders have names of the
+same length, as a path's length moves what lies in memory. Suites are those of the working tree,
+kernels those of each commit. Processes are started by asv's own code, so that a commit with another
+release of gpubench is measured too: what both sides share is asv's protocol and the record. Nothing
+is kept among asv's results.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,10 @@ class TwoCommits:
         self._installer.install(commit)
         self.sides[side] = commit
         return commit
+
+    def has_job(self, side: int, job: Job) -> bool:
+        """Return whether a side has a case."""
+        return self.sides[side].find(job) is not None
 
     def begin_round(self) -> None:
         """Start servers that processes are forked from anew, where asv has such: forks of one lie
@@ -331,15 +336,25 @@ def two_commits(
     Raises ``GpubenchError`` where there is no configuration of asv, git does not know a commit, or
     an environment cannot be made.
     """
-    with ExitStack() as stack:
-        installer = stack.enter_context(installer_of(work, environment_name, preset, say))
-        pairs = zip(labels, ENVIRONMENT_FOLDERS, strict=True)
-        sides = [installer.describe(label, folder) for label, folder in pairs]
-        for side in sides:
-            installer.install(side)
-        bench = TwoCommits(sides, installer)
-        stack.callback(bench.close)
+    with (
+        installer_of(work, environment_name, preset, say) as installer,
+        sides_of(installer, labels) as bench,
+    ):
         yield bench
+
+
+@contextmanager
+def sides_of(installer: CommitInstaller, labels: tuple[str, str]) -> Iterator[TwoCommits]:
+    """Install two commits beside each other. Raises ``GpubenchError`` as ``two_commits``."""
+    pairs = zip(labels, ENVIRONMENT_FOLDERS, strict=True)
+    sides = [installer.describe(label, folder) for label, folder in pairs]
+    for side in sides:
+        installer.install(side)
+    bench = TwoCommits(sides, installer)
+    try:
+        yield bench
+    finally:
+        bench.close()
 
 
 def _load_config() -> Any:
