@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -348,6 +349,32 @@ def print_table(
         return
     OUT.print(lines[0], style="bold")
     echo("\n".join(lines[1:]))
+
+
+NARRATION_SECONDS = 30.0
+"""Between two lines of progress in a pipe: a log of CI stays readable, and its watcher sees that
+work goes on."""
+
+
+@contextmanager
+def narrated(words: str) -> Iterator[Callable[..., None]]:
+    """Say on standard error what is done inside the block, in one line that changes.
+
+    Yields ``say(words, is_event=False)``. What is no terminal gets plain lines: events, and what is
+    said ``NARRATION_SECONDS`` after the last.
+    """
+    with ERR.status(words) as status:
+        last = monotonic()
+
+        def say(words: str, *, is_event: bool = False) -> None:
+            nonlocal last
+            if status is not None:
+                status.update(words)  # type: ignore[attr-defined]
+            elif is_event or monotonic() - last >= NARRATION_SECONDS:
+                last = monotonic()
+                ERR.print(words)
+
+        yield say
 
 
 @dataclass

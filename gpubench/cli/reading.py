@@ -50,9 +50,6 @@ TEMPLATES = Path("reports")
 MAX_TABLE_COLUMNS = 16
 """Of an answer on the terminal, as far as what was measured."""
 
-MAX_MEASURE_SECONDS = 86_400.0
-"""Of ``compare --measure``: what differs between days is what it is there to avoid."""
-
 OUTPUT = Path("reports/html")
 
 MUCH_BYTES = 2**23
@@ -112,15 +109,6 @@ def _allowances(
         if not (percent.endswith("%") and 0 <= allowed[name] < math.inf):
             raise click.BadParameter(f"{each!r} is no share; give one such as {name}=1%")
     return allowed
-
-
-def _duration(context: click.Context, option: click.Parameter, given: str) -> float:
-    """Return seconds of a text such as ``90s``, ``3m``, ``1.5h`` or ``90``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", given.strip())
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else 0.0
-    if not 0 < seconds <= MAX_MEASURE_SECONDS:
-        raise click.BadParameter(f"{given!r} is no duration up to a day; give 90s, 3m or 1h")
-    return seconds
 
 
 def _patterns(
@@ -341,7 +329,7 @@ def choose(
     default="3m",
     show_default=True,
     metavar="DURATION",
-    callback=_duration,
+    callback=options.read_duration,
     help="With --measure: how long at most, such as 90s, 3m or 1h; making environments is extra.",
 )
 @options.preset

@@ -46,6 +46,7 @@ from gpubench.edge.fleet.parcels import (
 from gpubench.edge.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
 from gpubench.errors import GpubenchError
 from gpubench.plan.plan import Plan
+from gpubench.report.text import duration
 
 Say = Callable[[str], object]
 """Tells a person."""
@@ -297,14 +298,6 @@ def expectation(shares: Sequence[Share], keepers: Mapping[str, str]) -> str:
     plural = "" if len(shares) == 1 else "s"
     machines = f"{len(keepers)} machine{'' if len(keepers) == 1 else 's'}"
     return f"{len(shares)} share{plural} for {machines}: {how_long}"
-
-
-def duration(seconds: float) -> str:
-    """Return whole seconds, minutes or hours and minutes, for people."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class Pace:
