@@ -180,7 +180,11 @@ class SoftwareDevice:
         return self.resources(kernel, architecture).kernels.get(kernel)
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
-        """Compile a module for the driver, which calls this; no exception may leave it."""
+        """Compile a module for the driver, which calls this; no exception may leave it.
+
+        What interrupts it, as Ctrl-C does, leaves no path: the driver then sends the signal again
+        (``native/images.c``).
+        """
         try:
             image = ptx.decode()
             made = compile_ptx(image, sanitize=self._sanitize, count=self._count)
@@ -190,6 +194,8 @@ class SoftwareDevice:
             _write(log, log_room, str(error).encode())
             print(f"softcuda: {error}", file=sys.stderr)
             return _INVALID_PTX
+        except BaseException:
+            _write(path, path_room, b"")
         return 0
 
 
