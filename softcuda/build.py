@@ -12,6 +12,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -70,18 +71,42 @@ def find_compiler() -> str:
 def compile_to(library: Path, arguments: Iterable[str], text: str | None = None) -> None:
     """Run the C compiler, on ``text`` where that is given; raises ``UnavailableError`` with what it
     said where it fails."""
-    # Libraries that a caller preloads or puts in place are not meant for the compiler.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder, library.name)
         command = [find_compiler(), *arguments, "-o", str(made)]
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, env=environment, check=False
-        )
-        if done.returncode:
-            said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
+        code, said = run_compiler(command, Path(folder), text)
+        if code:
+            said = said.strip()[-2000:] or f"exit code {code}"
             raise UnavailableError(f"{command[0]} cannot build the device in software:\n{said}")
         made.replace(library)  # at once, so that nobody reads half of it
+
+
+def run_compiler(command: Sequence[str], folder: Path, text: str | None = None) -> tuple[int, str]:
+    """Run the C compiler, whose temporary files go into ``folder``. Return its exit code and what
+    it said.
+
+    Whatever interrupts this, as Ctrl-C does, ends the compiler with the programs that it started.
+    """
+    # Libraries that a caller preloads or puts in place are not meant for the compiler.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
+    environment["TMPDIR"] = str(folder)
+    # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as compiler:
+        try:
+            _, said = compiler.communicate(text)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(compiler.pid, signal.SIGKILL)
+            raise
+    return compiler.returncode, said
 
 
 @cache

@@ -36,7 +36,7 @@ typedef struct sums {
 
 /* Lanes of one warp that do an access together, ascending. */
 typedef struct request {
-  uint32_t count;
+  uint32_t count, warp; /* lanes; number of the warp in its block */
   uint8_t lanes[SC_WARP];
   uint64_t places[SC_WARP]; /* addresses; in shared and local memory, offsets */
 } request;
