@@ -149,7 +149,7 @@ end:
     def _block(
         self, block: Block, first: int, is_recursive: bool, body: list[str], ends: list[int]
     ) -> None:
-        """Append the block with its counters; ``ends`` gets the places of what ends the function."""
+        """Append the block with its counters; ``ends`` gets the places of its returns."""
         slot = self._new_counter(Counter(block, None, 0))
         is_counted = False
         for place, instruction in enumerate(block.instructions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import PurePath
@@ -45,7 +45,7 @@ class CpuCounter:
     """Counts calls in this process, in which Numba must not have compiled anything before."""
 
     def __init__(self, *, remarks: bool = False) -> None:
-        """Hook in and try the hooks; raises ``NotCountable`` where they count something else.
+        """Put the hooks in place and try them; raise ``NotCountable`` where counts are wrong.
 
         ``remarks``: LLVM says of each loop why it is not vectorized.
         """
@@ -74,21 +74,14 @@ class CpuCounter:
         """Add up what a call counted."""
         lines: dict[Place, Counter[str]] = defaultdict(Counter)
         called: Counter[str] = Counter()
-        remarks: dict[LoopRemark, None] = {}
-        for index, of_module in enumerate(values):
-            module = self._hooks.modules[index]
-            files: dict[str, str] = {}
+        sources: set[str] = set()
+        for index, (module, of_module) in enumerate(zip(self._hooks.modules, values, strict=False)):
             for place, counts, function in _read_module(module, of_module):
-                real = self._real_place(place, index)
-                files[PurePath(place.file).name] = real.file
-                lines[real].update(counts)
+                lines[self._real_place(place, index)].update(counts)
                 if function is not None:
                     called[function] += counts["calls"]
-            for remark in module.remarks:
-                if remark.file in files:
-                    place = self._real_place(Place(remark.file, remark.line), index)
-                    its = replace(remark, file=files[remark.file], line=place.line)
-                    remarks[its] = None
+            if of_module.any():
+                sources |= module.sources
         totals: Counter[str] = Counter()
         for of_line in lines.values():
             totals.update(of_line)
@@ -96,8 +89,18 @@ class CpuCounter:
             {name: count for name, count in sorted(totals.items()) if count},
             {place: {n: c for n, c in sorted(of.items()) if c} for place, of in lines.items()},
             dict(called),
-            tuple(remarks),
+            tuple(dict.fromkeys(self._remarks_of(sources, lines))),
         )
+
+    def _remarks_of(self, sources: set[str], ran: Collection[Place]) -> Iterator[LoopRemark]:
+        """Yield what LLVM said while it optimized these functions, of loops with lines that ran."""
+        for index, module in enumerate(self._hooks.modules):
+            for remark in module.remarks if module.defined & sources else ():
+                place = self._real_place(Place(remark.file, remark.line), index)
+                name = PurePath(place.file).name
+                files = (one.file for one in ran if PurePath(one.file).name == name)
+                if file := next(files, None):
+                    yield replace(remark, file=file, line=place.line)
 
     def _array(self, module: CountedModule) -> np.ndarray[Any, np.dtype[np.int64]]:
         if module.symbol not in self._arrays:
@@ -114,9 +117,14 @@ class CpuCounter:
         return Place(user.file, max(place.line, user.line))
 
     def _user_of(self, index: int) -> Place:
-        """Return the first line of a later module that names a function of this one."""
+        """Return the first line of a later module that names a function of this one, or a wrapper
+        of it."""
         if index not in self._users:
-            generated = [f"@{name}" for name in self._hooks.modules[index].defined]
+            sources = self._hooks.modules[index].sources
+            wrappers = (
+                one.defined for one in self._hooks.modules if one.sources and one.sources <= sources
+            )
+            generated = [f"@{name}" for names in wrappers for name in names]
             users = (
                 place
                 for module in self._hooks.modules[index + 1 :]

@@ -46,6 +46,8 @@ class CountedModule:
     lines: Lines
     defined: frozenset[str]
     """Names of its functions."""
+    sources: frozenset[str]
+    """Names of the functions that its code comes from, those that were inlined included."""
     remarks: Sequence[LoopRemark]
     """What LLVM said while it optimized the module."""
     engine: Any
@@ -60,7 +62,7 @@ class Hooks:
     """Counters in all that Numba compiles from now on; one for each process."""
 
     def __init__(self, take_remarks: Callable[[], Sequence[LoopRemark]] = tuple) -> None:
-        """Hook in. Raises ``NotCountable`` where a hook is not what it was.
+        """Put the hooks in place. Raises ``NotCountable`` where a hook is not what it was.
 
         ``take_remarks`` returns what LLVM has said since it was called last.
         """
@@ -101,6 +103,7 @@ class Hooks:
                     counters=counted.counters,
                     lines=Lines(parsed),
                     defined=frozenset(function.name for function in parsed.functions),
+                    sources=parsed.source_functions(),
                     remarks=remarks,
                     engine=codegen._engine,
                     symbol=counted.symbol,

@@ -126,13 +126,7 @@ def count_instruction(text: str) -> Mapping[str, int]:
     if operation == "phi":
         return {}
     body = rest[_FLAGS.match(rest).end() :]  # type: ignore[union-attr]  # it matches nothing too
-    counts = _of_call(rest, body) if operation == "call" else _of_operation(operation, rest, body)
-    return counts
-
-
-def is_executed(text: str) -> bool:
-    """Return whether a processor has anything to do for an instruction."""
-    return bool(count_instruction(text))
+    return _of_call(rest, body) if operation == "call" else _of_operation(operation, rest, body)
 
 
 def _of_operation(operation: str, rest: str, body: str) -> Counter[str]:

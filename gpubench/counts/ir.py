@@ -21,7 +21,16 @@ _METADATA = re.compile(r"^!(\d+) = (.*)$")
 _LOCATION = re.compile(r"!dbg !(\d+)")
 _FIELD = {
     name: re.compile(rf"\b{name}: (?:!(\d+)|(\d+)|\"([^\"]*)\")")
-    for name in ("line", "scope", "file", "inlinedAt", "filename", "directory", "name")
+    for name in (
+        "line",
+        "scope",
+        "file",
+        "inlinedAt",
+        "filename",
+        "directory",
+        "name",
+        "linkageName",
+    )
 }
 _OPENING, _CLOSING = "([{<", ")]}>"
 
@@ -68,6 +77,11 @@ class Module:
     def functions(self) -> Iterator[Function]:
         """Yield the functions that it defines."""
         return (part for part in self.parts if isinstance(part, Function))
+
+    def source_functions(self) -> frozenset[str]:
+        """Return the names of the functions that its code comes from, also where it was inlined."""
+        names = (_value(text, "linkageName") for text in self.metadata.values())
+        return frozenset(name for name in names if name)
 
 
 def parse(text: str) -> Module:
@@ -208,8 +222,14 @@ class Type:
 
 
 _BYTES = {
-    **{"half": 2, "bfloat": 2, "float": 4, "double": 8, "x86_fp80": 16, "fp128": 16},
-    **{"ptr": 8, "void": 0},
+    "half": 2,
+    "bfloat": 2,
+    "float": 4,
+    "double": 8,
+    "x86_fp80": 16,
+    "fp128": 16,
+    "ptr": 8,
+    "void": 0,
 }
 
 

@@ -1,4 +1,4 @@
-"""Why LLVM has not vectorized a loop: its own words, and plain ones with what to do and at what cost.
+"""Why LLVM has not vectorized a loop: in its words and in plain ones, what to do, what that costs.
 
 LLVM writes remarks to the process's standard error, each with a line of Python where code has a
 table of lines (https://llvm.org/docs/Vectorizers.html, "Diagnostics").
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 _OPTIONS = (
     "-pass-remarks=loop-vectorize",
@@ -72,8 +73,8 @@ ADVICE = (
     Advice(
         "call instruction cannot be vectorized",
         "the loop calls a function that has no form for vectors",
-        "for functions of math install SVML (icc_rt, intel-cmplr-lib-rt); have functions of your own "
-        "inlined (forceinline=True); take allocations out of the loop",
+        "for functions of math install SVML (icc_rt, intel-cmplr-lib-rt); have functions of your "
+        "own inlined (forceinline=True); take allocations out of the loop",
         "SVML's last digits may differ (up to 4 ULP with fastmath); inlined code compiles longer",
     ),
     Advice(
@@ -98,8 +99,8 @@ ADVICE = (
     ),
     Advice(
         "value that could not be identified as reduction is used outside the loop",
-        "a variable goes from turn to turn, and it is no sum, product, minimum or maximum that LLVM "
-        "knows",
+        "a variable goes from turn to turn, and it is no sum, product, minimum or maximum that "
+        "LLVM knows",
         "compute it for each element in an array, then reduce that; a minimum of floats needs "
         "fastmath={'nnan', 'nsz'}",
         "an array more; with nnan a NaN may be lost",
@@ -107,7 +108,8 @@ ADVICE = (
     Advice(
         "unsafe dependent memory operations in loop",
         "a turn may read what a turn before has written",
-        "write to another array than is read from; where no element is shared, pass separate arrays",
+        "write to another array than is read from; where no element is shared, pass separate "
+        "arrays",
         "memory for another array",
     ),
     Advice(
@@ -207,7 +209,7 @@ def parse_remarks(lines: Iterable[bytes]) -> list[LoopRemark]:
         match = _REMARK.match(line)
         if match is None:
             continue
-        file, number = os.path.basename(match["file"].decode(errors="replace")), int(match["line"])
+        file, number = Path(match["file"].decode(errors="replace")).name, int(match["line"])
         words = match["words"].decode(errors="replace")
         if vectorized := _VECTORIZED.search(words):
             remarks.append(LoopRemark(file, number, None, width=int(vectorized[1])))

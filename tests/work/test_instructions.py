@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.counts.processor import processor_to_compile_for
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
@@ -22,7 +23,6 @@ from gpubench.work.instructions import (
     count_instructions,
     count_instructions_of,
     find_counter,
-    processor_to_compile_for,
 )
 
 KERNELS = """\
