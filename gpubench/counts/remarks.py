@@ -26,6 +26,8 @@ _VECTORIZED = re.compile(
     r"vectorized loop \(vectorization width: (\d+), interleaved count: (\d+)\)"
 )
 _NOT_VECTORIZED = "loop not vectorized"
+_CONTINUATIONS = (b"Backward loop carried", b"Forward loop carried", b"Unknown data dependence")
+"""Beginnings of second lines of remarks (LLVM, ``LoopAccessAnalysis.cpp``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,26 @@ ADVICE = (
         "compile with error_model='numpy' where it divides; take break, return, raise and "
         "boundscheck=True out of the loop",
         "division by zero gives inf or NaN and raises nothing; without break all turns are made",
+    ),
+    Advice(
+        "Cannot vectorize early exit loop",
+        "the loop can end in its middle, as a search does, or one that compares shapes",
+        "take break, return and raise out of the loop",
+        "all turns are made",
+    ),
+    Advice(
+        "Early exit loop with store",
+        "the loop can end in its middle, and what it has stored by then would count: a check of "
+        "bounds or of division by zero, break, raise",
+        "compile with error_model='numpy' where it divides; take break, raise and boundscheck=True "
+        "out of the loop",
+        "division by zero gives inf or NaN and raises nothing; without break all turns are made",
+    ),
+    Advice(
+        "Cannot vectorize uncountable loop",
+        "how often the loop runs is known only when it ends, as in `while`",
+        "write `for i in range(n)` with n known before the loop",
+        "turns beyond the old end are made and their results are not used",
     ),
     Advice(
         "loop contains a switch statement",
@@ -195,6 +217,8 @@ class RemarkReader:
         for line in content.splitlines(keepends=True):
             if line.startswith(b"remark: "):
                 remarks.append(line.rstrip())
+            elif remarks and line.startswith(_CONTINUATIONS):
+                remarks[-1] += b" " + line.rstrip()
             else:
                 with suppress(OSError):
                     os.write(self._stderr, line)
