@@ -5,7 +5,6 @@ numbers stand in ``theory_numbers.py``, which knows nothing of counters.
 """
 
 # mypy: ignore-errors
-# ruff: noqa: D103, SIM110
 
 from __future__ import annotations
 
@@ -327,13 +326,17 @@ def histogram(x, bins):
         bins[x[i]] += 1
 
 
+def count(function: Any, arguments: list[Any]) -> Any:
+    return COUNTER.read(COUNTER.count(lambda: function(*arguments))[1])
+
+
 def main(names: list[str]) -> None:
     """Count the kernels of these names, or all."""
     found = {}
     for name in names or CASES:
         function, make = CASES[name]
         function(*make())  # compiles
-        runs = [COUNTER.read(COUNTER.count(lambda f=function, a=make(): f(*a))[1]) for _ in "12"]
+        runs = [count(function, make()) for _ in range(2)]
         reasons = [loop.reason for loop in runs[1].remarks if loop.reason]
         lines = {str(place.line): counts for place, counts in runs[1].lines.items()}
         found[name] = {

@@ -1,4 +1,4 @@
-"""Numbers that theory gives for the kernels of ``theory_kernels``, each with where it comes from."""
+"""Numbers that theory gives for the kernels of ``theory_kernels``, and where they come from."""
 
 from __future__ import annotations
 
