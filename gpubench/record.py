@@ -44,7 +44,7 @@ INTERLEAVED = "interleaved_processes"
 """Fact of a run: how many processes asv gives each case, where it takes those of several commits in
 turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
 
-CountKind = Literal["cuda", "cpu"]
+CountTarget = Literal["cuda", "cpu"]
 """What was counted: launches on the device in software, or a call of Numba's code on the CPU."""
 
 ORDER_DEPENDENT = "its work depends on the order of threads"
@@ -194,6 +194,9 @@ class LineRecord:
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``softcuda.counts``; those that are 0 are left out."""
+    reason: str | None = None
+    """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
+    was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +239,7 @@ class CountsRecord:
     """Why there are no counts; ``launches`` is then empty."""
     launches: tuple[LaunchRecord, ...] = ()
     """In the order of their first launch; on the CPU the call is the only one."""
-    kind: CountKind = "cuda"
+    target: CountTarget = "cuda"
     made_by: str | None = None
     """Versions of the compiler and the processor that it compiled for: ``numba 0.68.1, LLVM 22.1.0,
     haswell``; ``None`` of ``cuda``, where facts of the run have them."""

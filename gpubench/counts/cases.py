@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts, Values
 from gpubench.counts.hooks import NotCountable
+from gpubench.counts.ir import Place
 from gpubench.counts.remarks import LoopRemark
 from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.check import CheckResult
@@ -89,11 +91,10 @@ class CaseCounter:
         made_by = self._counter.made_by
         if difference := _difference(before, counts):
             return _missing_record(benchmark, case, f"{VARYING}: {difference}", made_by), None
+        reasons = _reasons_by_place(counts)
         lines = tuple(
-            LineRecord(import_path(place.file), place.line, of_line)
-            for place, of_line in sorted(
-                counts.lines.items(), key=lambda item: (item[0].file, item[0].line)
-            )
+            LineRecord(import_path(place.file), place.line, counts.lines[place], reasons.get(place))
+            for place in sorted(counts.lines, key=lambda place: (place.file, place.line))
         )
         launch = LaunchRecord(
             kernel=_function_name(case),
@@ -103,7 +104,7 @@ class CaseCounter:
             lines=lines,
         )
         record = CountsRecord(
-            benchmark, case.identity, CPU_MODEL, None, (launch,), kind="cpu", made_by=made_by
+            benchmark, case.identity, CPU_MODEL, None, (launch,), target="cpu", made_by=made_by
         )
         loops = (_with_import_path(remark) for remark in counts.remarks)
         return record, CpuCode(counts.called, tuple(loops))
@@ -115,8 +116,20 @@ def _with_import_path(remark: LoopRemark) -> LoopRemark:
     )
 
 
+def _reasons_by_place(counts: CpuCounts) -> dict[Place, str]:
+    """Return LLVM's reasons at the lines of loops, or where these have no counts at the lines that
+    the reasons are about."""
+    reasons: dict[Place, list[str]] = defaultdict(list)
+    for loop in counts.remarks:
+        if loop.reason is not None:
+            places = [Place(loop.file, line) for line in (loop.line, loop.reason_line or loop.line)]
+            place = next((one for one in places if one in counts.lines), places[0])
+            reasons[place].append(loop.reason)
+    return {place: "; ".join(dict.fromkeys(its)) for place, its in reasons.items()}
+
+
 def _missing_record(benchmark: str, case: Case, reason: str, made_by: str | None) -> CountsRecord:
-    return CountsRecord(benchmark, case.identity, CPU_MODEL, reason, kind="cpu", made_by=made_by)
+    return CountsRecord(benchmark, case.identity, CPU_MODEL, reason, target="cpu", made_by=made_by)
 
 
 def _function_name(case: Case) -> str:

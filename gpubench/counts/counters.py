@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gpubench.counts.instructions import Measured, measured_counts
 from gpubench.counts.ir import Block, Function, Module
 
-_LOCATION = re.compile(r",? !dbg !\d+")
+_LOCATION_SUFFIX = re.compile(r",? !dbg !\d+")
 _TOTAL = "GPUBENCH_TOTAL"
 """Stands for the length of the array of counts until all blocks are known."""
 _MASK_WIDTH = re.compile(r"@llvm\.ctpop\.i(\d+)\(")
@@ -70,7 +70,7 @@ class _Writer:
         if isinstance(part, Function):
             yield from self._function(part)
         elif not part.startswith("!llvm.dbg.cu"):
-            yield _LOCATION.sub("", part) if part.startswith("define") else part
+            yield _LOCATION_SUFFIX.sub("", part) if part.startswith("define") else part
 
     def helpers(self, symbol: str, lines: list[str]) -> Iterator[str]:
         """Yield the array of counts, and the loops that empty and add up those of a call."""
@@ -125,7 +125,7 @@ end:
             self._block(block, first, is_recursive, body, ends)
         count = len(self.counters) - first
         p, array = self._pointer, f"[{count} x i64]"
-        yield _LOCATION.sub("", function.head)
+        yield _LOCATION_SUFFIX.sub("", function.head)
         start = 1 if function.blocks and function.blocks[0].label is not None else 0
         yield from body[:start]
         if not is_recursive and count:
@@ -164,7 +164,7 @@ end:
                 body += self._add(where, first, value, is_recursive)
             if re.match(r"\s*(?:ret|resume)\b", instruction):
                 ends.append(len(body))
-            body.append(_LOCATION.sub("", instruction))
+            body.append(_LOCATION_SUFFIX.sub("", instruction))
 
     def _new_counter(self, counter: Counter) -> int:
         self.counters.append(counter)

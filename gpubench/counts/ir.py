@@ -14,9 +14,9 @@ from pathlib import PurePath
 NO_FILE = "<string>"
 """File of code that Numba generates, the body of ``prange`` for example. Its lines are right."""
 
-_NAME = r'"[^"]+"|[-\w.$]+'
-_DEFINE = re.compile(rf"^define .*?@({_NAME})\(")
-_LABEL = re.compile(rf"^({_NAME}):")
+_GLOBAL_NAME = r'"[^"]+"|[-\w.$]+'
+_DEFINE = re.compile(rf"^define .*?@({_GLOBAL_NAME})\(")
+_LABEL = re.compile(rf"^({_GLOBAL_NAME}):")
 _METADATA = re.compile(r"^!(\d+) = (.*)$")
 _LOCATION = re.compile(r"!dbg !(\d+)")
 _FIELD = {

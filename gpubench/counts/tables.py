@@ -84,7 +84,7 @@ def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
     counts, code = outcome.counts, outcome.cpu_code
     assert counts is not None
     data: dict[str, Any] = {
-        "kind": counts.kind,
+        "target": counts.target,
         "model": counts.model,
         "made_by": counts.made_by,
         "missing": counts.missing,

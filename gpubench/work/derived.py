@@ -61,6 +61,11 @@ def excess_wavefronts(counts: Counts) -> int:
     )
 
 
+def executed_instructions(counts: Counts) -> int:
+    """Return instructions of PTX that warps execute, or of LLVM's code on the CPU."""
+    return counts.get("ptx_instructions", 0) + counts.get("ir_instructions", 0)
+
+
 def inactive_lanes(counts: Counts) -> float | None:
     """Return the share of a warp's lanes that are off, 0 to 1, over all instructions; ``None``
     where nothing ran."""
@@ -91,6 +96,16 @@ def vectorized_share(counts: Counts) -> float | None:
     CPU; ``None`` where there is none."""
     flops = counted_flops(counts)
     return 1 - counts.get("flops_lanes_1", 0) / flops if flops else None
+
+
+def flop_instructions(counts: Counts) -> int:
+    """Return how many instructions the floating-point operations take, whose vectors hold as many
+    lanes as they do; a fused multiply-add is two."""
+    return sum(
+        count // int(name.removeprefix(FLOPS_BY_LANES))
+        for name, count in counts.items()
+        if name.startswith(FLOPS_BY_LANES)
+    )
 
 
 def widest_lanes(counts: Counts) -> int:
