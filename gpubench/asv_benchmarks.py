@@ -92,11 +92,15 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         each.group.class_name: benchmark_class(each, count, provenance) for each in expansions
     }
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
-        from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
+        # A process of a case has no use for these.
+        from gpubench.counts.ahead import count_ahead
+        from gpubench.measure.verify_ahead import verify_ahead
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
-        verify_ahead(chain.from_iterable(each.cases for each in expansions), provenance)
+        cases = [*chain.from_iterable(each.cases for each in expansions)]
+        verify_ahead(cases, provenance)
+        count_ahead(cases, provenance)
         for name in sorted({name for each in expansions for name in each.group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()

@@ -19,7 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,6 +43,9 @@ absent elsewhere."""
 INTERLEAVED = "interleaved_processes"
 """Fact of a run: how many processes asv gives each case, where it takes those of several commits in
 turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
+
+CountTarget = Literal["cuda", "cpu"]
+"""What was counted: launches on the device in software, or a call of Numba's code on the CPU."""
 
 ORDER_DEPENDENT = "its work depends on the order of threads"
 """Beginning of the reason why a case has no counts, where two orders gave different ones."""
@@ -191,6 +194,9 @@ class LineRecord:
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``softcuda.counts``; those that are 0 are left out."""
+    reason: str | None = None
+    """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
+    was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +228,7 @@ class LaunchRecord:
 
 @dataclass(frozen=True, slots=True)
 class CountsRecord:
-    """Counts of one run of a case on the device in software."""
+    """Counts of one run of a case, on the device in software or of Numba's code on the CPU."""
 
     benchmark: str
     """asv benchmark of the case's ``kernel`` time."""
@@ -232,7 +238,11 @@ class CountsRecord:
     missing: str | None = None
     """Why there are no counts; ``launches`` is then empty."""
     launches: tuple[LaunchRecord, ...] = ()
-    """In the order of their first launch."""
+    """In the order of their first launch; on the CPU the call is the only one."""
+    target: CountTarget = "cuda"
+    made_by: str | None = None
+    """Versions of the compiler and the processor that it compiled for: ``numba 0.68.1, LLVM 22.1.0,
+    haswell``; ``None`` of ``cuda``, where facts of the run have them."""
 
     @property
     def totals(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.environment import environment
 from gpubench.errors import BackendError
+from gpubench.names import CPU
 
 if TYPE_CHECKING:
     from softcuda import Report, SoftwareDevice
@@ -35,7 +36,8 @@ ORDER = "SOFTCUDA_ORDER"
 """The environment variable with the order of threads and blocks until a process sets another."""
 
 COUNT_SWITCH = "GPUBENCH_COUNT"
-"""The environment variable that turns counting off where cases are verified anyway: ``0``."""
+"""The environment variable that turns counting off where cases are verified anyway: ``0``; with
+``cpu``, Numba's code on the CPU is counted too, before asv measures."""
 
 
 TRACK_SWITCH = "GPUBENCH_TRACK"
@@ -58,6 +60,11 @@ def tracks_wanted(benchmarks: Iterable[str]) -> bool:
     that is on record already."""
     asked = os.environ.get(TRACK_SWITCH, "") not in ("", "0")
     return asked or any("track" in pattern for pattern in benchmarks)
+
+
+def cpu_counts_wanted() -> bool:
+    """Return whether Numba's code on the CPU is counted before asv measures."""
+    return os.environ.get(COUNT_SWITCH, "") == CPU
 
 
 _started: SoftwareDevice | None = None

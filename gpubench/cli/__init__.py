@@ -17,7 +17,16 @@ from gpubench.distribution import VERSION, describe_conflict
     sections={
         "Write suites": ("init", "add", "check", "plan", "schema"),
         "Run them": ("verify", "count", "time", "profile", "calibrate"),
-        "Read results": ("report", "serve", "compare", "since", "acknowledge", "choose", "query", "export"),
+        "Read results": (
+            "report",
+            "serve",
+            "compare",
+            "since",
+            "acknowledge",
+            "choose",
+            "query",
+            "export",
+        ),
         "This machine": ("devices",),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -286,7 +286,13 @@ def verify(
 @click.option(
     "--cpu",
     is_flag=True,
-    help="Count instructions of NumPy and Numba on the CPU instead, with callgrind or a counter.",
+    help="Count what Numba's code does on the CPU instead: operations, vectors, bytes, calls. With "
+    "--lines by line, and why LLVM has not vectorized a loop.",
+)
+@click.option(
+    "--callgrind",
+    is_flag=True,
+    help="With --cpu: count instructions of NumPy and Numba too, with callgrind or a counter.",
 )
 @options.json
 def count(
@@ -297,9 +303,10 @@ def count(
     lines: bool,
     gpu_names: tuple[str, ...],
     cpu: bool,
+    callgrind: bool,
     as_json: bool,
 ) -> None:
-    """Count what CUDA kernels do, without a GPU.
+    """Count what CUDA kernels do, without a GPU, or with --cpu what Numba does on the CPU.
 
     Sectors, wavefronts, lanes, instructions; no time is taken.
 
@@ -319,8 +326,11 @@ def count(
     preset = preset or _quick_preset(names)
     chosen = chosen_cases(names, preset, where, axes, device_count())
     if cpu:
-        _count_on_cpu([case for case in chosen if case.device == CPU], preset, as_json)
+        on_cpu = [case for case in chosen if case.device == CPU]
+        _count_on_cpu(on_cpu, preset, lines=lines, callgrind=callgrind, as_json=as_json)
         return
+    if callgrind:
+        raise GpubenchError("--callgrind counts on the CPU: give --cpu too")
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
@@ -338,28 +348,30 @@ def count(
     _exit_with(rows, is_interrupted)
 
 
-def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> None:
-    """Verify these cases, count the instructions of those that are right, and print them."""
+def _count_on_cpu(
+    cases: Sequence[Case], preset: str | None, *, lines: bool, callgrind: bool, as_json: bool
+) -> None:
+    """Verify these cases, count what those do that are right, and print it."""
+    from gpubench.counts import tables
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
-    from gpubench.tables import instructions
 
     if not cases:
         raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")
-    rows, is_interrupted = _verified_now(cases, Manner(), "verifying")
+    rows, is_interrupted = _verified_now(cases, Manner(count_on_cpu=True, code=lines), "counting")
     right = [case for case, outcome in rows if outcome.status == "right"]
     counted = {}
-    if not is_interrupted:
+    if callgrind and not is_interrupted:
         with interruptible() as interrupted, ERR.status("counting"):
             counted = dict(zip(map(id, right), count_instructions_of(right), strict=True))
         is_interrupted = bool(interrupted)
     shown = [(case, outcome, counted.get(id(case))) for case, outcome in rows]
     if as_json:
-        listed = [instructions.case_row(*row) for row in shown]
+        listed = [tables.case_row(*row) for row in shown]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*instructions.report(shown), sep="\n")
+        OUT.print(*tables.report(shown, lines=lines), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

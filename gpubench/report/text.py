@@ -167,6 +167,13 @@ def sectors(value: float | None) -> str:
     return "" if value is None else digits(value)
 
 
+def vectorized(share: float | None) -> str:
+    """Return the share of operations in vectors; 100 % only of all. Empty without operations."""
+    if share is None:
+        return ""
+    return "100 %" if share >= 1 else f"{min(100 * share, 99.9):.1f} %"
+
+
 def lanes_on(inactive: float | None) -> str:
     """Share of lanes that are on, ``97 %``, from the share that is off; empty where nothing ran."""
     return "" if inactive is None else f"{100 * (1 - inactive):.3g} %"

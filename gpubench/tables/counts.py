@@ -84,7 +84,7 @@ def report(
             yield Text(f"  {name}: {'; '.join((*occupancies, *bounds))}")
     if gpus:
         yield Text("  a bound is the least time that counts allow; nothing here was timed")
-    yield from _declared_lines(rows)
+    yield from declared_lines(rows)
     yield Text(verdicts.summary(rows, place))
 
 
@@ -149,7 +149,7 @@ def _as_data(case: Case, counts: CountsRecord, *, lines: bool) -> dict[str, Any]
         launch["derived"] = derived_of(launch["counts"])
         if not lines:
             del launch["lines"]
-    totals, declared = counts.totals, _declared(case, counts.totals)
+    totals, declared = counts.totals, declared_of(case, counts.totals)
     return {
         **data,
         "totals": totals,
@@ -208,13 +208,13 @@ def _numbers(
     )
 
 
-def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
+def declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
     """Yield, once for each implementation, that its declared work is not what is counted."""
     seen: set[str] = set()
     for case, outcome in rows:
         if outcome.counts is None or outcome.counts.missing or case.group.title in seen:
             continue
-        work = _declared(case, outcome.counts.totals)
+        work = declared_of(case, outcome.counts.totals)
         if work is not None and (words := "; ".join(declared_words(work))):
             seen.add(case.group.title)
             yield Text(f"  work: {case.group.title} {case.identity}: {words}")
@@ -224,7 +224,8 @@ def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
         )
 
 
-def _declared(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
+def declared_of(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
+    """Return what the suite declares beside what was counted; ``None`` without a formula."""
     try:
         nbytes, flops = case.work()
     except GpubenchError:  # a formula has no value, which `gpubench check` says
@@ -274,27 +275,39 @@ def _sass_lines(code: KernelCode) -> Iterator[Text]:
 def _code_table(file: str, launch: LaunchRecord, sass: KernelCode | None) -> RenderableType:
     by_line = {line.line: line.counts for line in launch.lines if line.file == file}
     total = launch.counts.get("ptx_instructions", 0)
-    source = source_lines(file)
     code = {one.line: one for one in sass.lines if one.file == file} if sass else {}
     numbers = (*_LINE_NUMBERS, *(_SASS_NUMBERS if code else ()))
-    rows: list[tuple[str, ...]] = []
-    before = None
-    for number in sorted(by_line):
-        if before is not None and number - before > MAX_TERMINAL_GAP_LINES + 1:
-            rows.append(("...", *("" for _ in numbers), ""))
-        elif before is not None:
-            rows += [
-                (str(between), *("" for _ in numbers), _line_of(source, between))
-                for between in range(before + 1, number)
-            ]
-        cells = _line_cells(by_line[number], total)
+    cells_by_line: dict[int, tuple[str, ...]] = {}
+    for number, counts in by_line.items():
+        cells = _line_cells(counts, total)
         if code:
             of_line = code.get(number)
             both = (of_line.instructions, of_line.in_loops) if of_line else (0, 0)
             cells += tuple(f"{count:,}" for count in both)
-        rows.append((str(number), *cells, _line_of(source, number)))
-        before = number
+        cells_by_line[number] = cells
+    rows = source_rows(file, cells_by_line, len(numbers))
     return table(("line", *numbers, "code"), rows, ("line", *numbers))
+
+
+def source_rows(
+    file: str, cells_by_line: Mapping[int, tuple[str, ...]], cell_count: int
+) -> list[tuple[str, ...]]:
+    """Return rows of number, cells and code for the lines that have cells, with the lines between
+    where these are few."""
+    source, empty = source_lines(file), ("",) * cell_count
+    rows: list[tuple[str, ...]] = []
+    before = None
+    for number in sorted(cells_by_line):
+        if before is not None and number - before > MAX_TERMINAL_GAP_LINES + 1:
+            rows.append(("...", *empty, ""))
+        elif before is not None:
+            rows += [
+                (str(between), *empty, _line_of(source, between))
+                for between in range(before + 1, number)
+            ]
+        rows.append((str(number), *cells_by_line[number], _line_of(source, number)))
+        before = number
+    return rows
 
 
 _LINE_NUMBERS = (

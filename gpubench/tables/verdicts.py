@@ -172,6 +172,8 @@ def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
 
 def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
     """Return one case as JSON shows it."""
+    fields = asdict(replace(outcome, counts=None, cpu_code=None))
+    del fields["cpu_code"]  # shown beside counts, as `gpubench count --cpu` has it
     return {
         "name": case_name(case),
         "suite": case.suite.suite,
@@ -179,7 +181,7 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
         "implementation": case.implementation_name,
         "device": case.device,
         "case": case.identity,
-        **asdict(replace(outcome, counts=None)),
+        **fields,
     }
 
 

@@ -66,8 +66,8 @@ def machine_code_of(
     for name, launch in {launch.kernel: launch for launch in launches}.items():
         module = code_of(launch)
         if module is not None and (code := module.kernels.get(launch.symbol)):
-            lines = (replace(one, file=_import_path(one.file)) for one in code.lines)
-            loops = (replace(one, file=_import_path(one.file)) for one in code.loops)
+            lines = (replace(one, file=import_path(one.file)) for one in code.lines)
+            loops = (replace(one, file=import_path(one.file)) for one in code.loops)
             kernels[name] = replace(code, lines=tuple(lines), loops=tuple(loops))
         elif module is not None:
             missing = module.missing or f"the linked code of {name} has no such kernel"
@@ -88,7 +88,7 @@ def difference_between(first: CountsRecord, second: CountsRecord) -> str | None:
 def _launch_record(launch: LaunchCounts) -> LaunchRecord:
     by_line: dict[tuple[str, int], dict[str, int]] = {}
     for line in launch.lines:
-        counts = by_line.setdefault((_import_path(line.file), line.line), {})
+        counts = by_line.setdefault((import_path(line.file), line.line), {})
         for name, count in line.counts.items():
             counts[name] = counts.get(name, 0) + count
     resources = None
@@ -107,7 +107,7 @@ def _launch_record(launch: LaunchCounts) -> LaunchRecord:
     )
 
 
-def _import_path(file: str) -> str:
+def import_path(file: str) -> str:
     """Return a file by the folder that Python imports it from.
 
     The same code has one name then, whether it is imported from a checkout or from what pip

@@ -221,7 +221,7 @@ def test_another_architecture_is_not_judged(results: Path) -> None:
     write(results, "a", launch(architecture=(8, 0), **FINE))
     write(results, "b", launch(architecture=(9, 0), **FINE))
 
-    words = "counted for compute capability 8.0 before, for 9.0 after"
+    words = "counted for compute capability 8.0 before, for compute capability 9.0 after"
     assert words in compare("--fail-on", "counts", code=2).stderr
 
 

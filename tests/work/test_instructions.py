@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
+from gpubench.counts.processor import processor_to_compile_for
+from gpubench.measure import instructions
 from gpubench.measure.counted_calls import ANSWERS, CASES, COUNTED_CALLS, Hardware, label
 from gpubench.measure.instructions import (
     Instructions,
     count_instructions,
     count_instructions_of,
     find_counter,
-    processor_to_compile_for,
 )
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
-from gpubench.work import instructions
 
 KERNELS = """\
 import numpy as np
