@@ -10,11 +10,10 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -123,32 +122,24 @@ class Commands(click.Group):
     So do errors of the system: a disk that is full, a name that is too long, memory that is not
     there."""
 
-    def __init__(
-        self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **more: Any
-    ) -> None:
-        """Group commands in ``--help`` by section: these first, in this order, and after them
-        those that other packages and the edge declare, under *More*."""
+    def __init__(self, *args: Any, first: Sequence[str] = (), **more: Any) -> None:
+        """Show in ``--help`` the commands of the first day in this order, then all others."""
         super().__init__(*args, **more)
         self.commands = DeclaredCommands()
-        self._sections = sections or {}
-
-    @cached_property
-    def sections(self) -> Mapping[str, Sequence[str]]:
-        """Names of all commands by section; imports none of them."""
-        sections = {
-            title: tuple(name for name in names if name in self.commands)
-            for title, names in self._sections.items()
-        }
-        sections["More"] = tuple(sorted({*self.commands} - {*chain(*sections.values())}))
-        return {title: names for title, names in sections.items() if names}
+        self._first = first
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        first = [name for name in self._first if name in self.commands]
         width = max(map(len, self.commands), default=0)
         limit = formatter.width - 6 - width
-        for title, names in self.sections.items():
+        for title, names in (
+            ("The first day", first),
+            ("More", sorted({*self.commands} - {*first})),
+        ):
             lines = [(name.ljust(width), self._short_help(ctx, name, limit)) for name in names]
-            with formatter.section(title):
-                formatter.write_dl(lines)
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
     def _short_help(self, ctx: click.Context, name: str, limit: int) -> str:
         """Return the first sentence of a command, or why it cannot be had."""

@@ -213,7 +213,7 @@ def verify(
     is_declared: bool,
     as_json: bool,
 ) -> None:
-    """Compute every implementation and compare it with its baseline. Takes no time.
+    """Compare every implementation with its baseline. Takes no time.
 
     Each kernel is computed at sizes beside the declared ones too, where -a names none: one above
     its smallest size, a prime, and 1. An implementation that raises there does not take the size;
@@ -306,7 +306,7 @@ def count(
     callgrind: bool,
     as_json: bool,
 ) -> None:
-    """Count what CUDA kernels do, without a GPU, or with --cpu what Numba does on the CPU.
+    """Count exactly what kernels do: CUDA without a GPU, or the CPU.
 
     Sectors, wavefronts, lanes, instructions; no time is taken.
 
