@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.measure import instructions
 from gpubench.measure.counted_calls import ANSWERS, CASES, COUNTED_CALLS, Hardware, label
 from gpubench.measure.instructions import (
     Instructions,
@@ -23,7 +24,6 @@ from gpubench.measure.instructions import (
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
-from gpubench.work import instructions
 
 KERNELS = """\
 import numpy as np
