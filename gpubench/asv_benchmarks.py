@@ -54,7 +54,7 @@ from gpubench.record import CaseRecord, CountsRecord, FinishedProcess
 from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 from gpubench.work.costs import TRACKED_COSTS, Cost
 
 T = TypeVar("T")

@@ -195,6 +195,9 @@ class Commands(click.Group):
             return super().make_context(*args, **more)
         except click.UsageError as error:
             self._refuse(error)
+        except KeyboardInterrupt:  # while a command is imported, for its help
+            ERR.print("interrupted")
+            sys.exit(Exit.INTERRUPTED)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

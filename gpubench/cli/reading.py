@@ -1,15 +1,10 @@
-"""Commands that read stored results."""
+"""Commands that judge stored results, and how all commands open them."""
 
 from __future__ import annotations
 
-import csv
 import math
-import re
 import sys
-import time
-import webbrowser
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
@@ -22,16 +17,12 @@ from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
     OUT,
-    again_with_a_new_table,
     echo,
-    print_answer,
     print_faults,
     print_json,
-    print_json_fields,
 )
 from gpubench.cli.options import SUITES
 from gpubench.cli.planning import chosen_cases
-from gpubench.cli.printable import printable
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
@@ -43,46 +34,6 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
     from gpubench.results import CaseName, PairPattern, Row, Table
 
 T = TypeVar("T")
-
-TEMPLATES = Path("reports")
-"""Of the project: they replace those of the package by name."""
-
-MAX_TABLE_COLUMNS = 16
-"""Of an answer on the terminal, as far as what was measured."""
-
-OUTPUT = Path("reports/html")
-
-MUCH_BYTES = 2**23
-"""Bytes of results from which several processes may make a report: 8 MiB are some 300,000 times
-of asv's, and a report starts processes later from ``render.MUCH`` of them."""
-
-
-def _default_output() -> Path:
-    """Return where pages go: in a project with suites to ``OUTPUT``, in another project of asv's
-    beside its site, to ``gpubench/`` in its ``html_dir``."""
-    from gpubench.asv_config import project_config
-
-    config = project_config()
-    if config is None or config.html_dir is None or SUITES.exists() or TEMPLATES.exists():
-        return OUTPUT
-    return config.html_dir / "gpubench"
-
-
-output_option = click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=_default_output,
-    show_default="reports/html; without suites gpubench/ in html_dir of asv.conf.json",
-    help="Where the pages are written.",
-)
-open_option = click.option(
-    "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
-)
-packaged_option = click.option(
-    "--packaged",
-    is_flag=True,
-    help="Leave out templates and scripts of the project's own reports/.",
-)
 
 
 def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
@@ -139,176 +90,6 @@ pair_option = click.option(
     help="Report an asv project's benchmarks side by side: a regular expression of baselines, and "
     r"what replaces it, as 'time_cpu_(.*)=time_cuda_\1'. Repeatable.",
 )
-
-
-@click.command()
-@options.names
-@options.results
-@output_option
-@options.suites
-@options.where
-@options.axes
-@pair_option
-@packaged_option
-@click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
-@open_option
-def report(
-    names: tuple[str, ...],
-    results: Path,
-    output: Path,
-    suites: Path,
-    where: str | None,
-    axes: tuple[str, ...],
-    pairs: tuple[PairPattern, ...],
-    packaged: bool,
-    as_json: bool,
-    open_browser: bool,
-) -> None:
-    """Write the report: static pages that open from disk.
-
-    Templates in the project's own reports/ replace single pages. Prints the path of the first page,
-    or of the pages of NAME: a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has
-    it). All pages are written in either case. With --where or -a pages have only the cases that
-    these keep and what they are compared with, and say so.
-    """
-
-    def read(results: Path, suites: Path, pairs: Sequence[PairPattern]) -> Table:
-        return selected_table(read_results(results, suites, pairs), where, axes)
-
-    if as_json:
-        from gpubench.report.render import encoded_pages, kernel_pages
-
-        table = read(results, suites, pairs)
-        kept = {*kernel_pages(table, names)} if names else None
-        print_json_fields(encoded_pages(table, kept))
-        return
-    from gpubench.report.freshness import Receipt, ReportSources
-
-    for path in (results, suites, output, TEMPLATES):
-        stay_inside(path)
-    receipt = Receipt(
-        ReportSources(
-            results,
-            suites,
-            output,
-            _own_templates(packaged),
-            (pairs, where, axes),
-        )
-    )
-    if receipt.is_valid() and not names:
-        pages = [output / "index.html"]
-    else:
-        said = ERR.printed
-        _prepare_processes(receipt.result_bytes)
-        pages = _write(results, suites, output, packaged, pairs, names, read)
-        if ERR.printed == said:  # a warning is printed by each report
-            receipt.keep()
-    for page in pages:
-        click.echo(page.resolve())
-    if open_browser:
-        webbrowser.open(pages[0].resolve().as_uri())
-
-
-def _own_templates(packaged: bool) -> Path | None:
-    """Return the folder of the project's own templates, if it is there and wanted."""
-    return TEMPLATES if TEMPLATES.is_dir() and not packaged else None
-
-
-def _prepare_processes(result_bytes: int) -> None:
-    """Start the process that others are forked from where results may be many: it imports while
-    this one does, and that takes most of a second."""
-    from gpubench.parallel import processors, start_fork_server
-
-    if processors() > 1 and result_bytes >= MUCH_BYTES:
-        with suppress(OSError):  # then all is done here
-            start_fork_server("gpubench.report.render")
-
-
-@click.command()
-@options.results
-@output_option
-@options.suites
-@packaged_option
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    help="Of 127.0.0.1; 0 takes any that is free.",
-)
-@open_option
-def serve(
-    results: Path, output: Path, suites: Path, packaged: bool, port: int, open_browser: bool
-) -> None:
-    """Show the report on 127.0.0.1, and keep it up to date.
-
-    Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
-    ends it.
-    """
-    from gpubench.report.freshness import packaged_templates
-    from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
-
-    for path in (results, suites, output, TEMPLATES):
-        stay_inside(path)
-    with ReportServer(output, port) as server:
-        with suppress(OSError):  # the folder is below that of templates, which has to be there
-            output.mkdir(parents=True, exist_ok=True)
-        changes = changes_of_files((results, suites, packaged_templates(), TEMPLATES), output)
-        next(changes)  # from here on nothing is missed
-        _write(results, suites, output, packaged)
-        with server.serving(), suppress(KeyboardInterrupt):
-            click.echo(f"{server.url} (Ctrl-C ends it)")
-            if open_browser:
-                webbrowser.open(server.url)
-            rewrite_on_change(
-                server,
-                changes,
-                rewrite=lambda: again_with_a_new_table(
-                    lambda: _write(results, suites, output, packaged)
-                ),
-                tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}"),
-            )
-
-
-@click.command()
-@options.names
-@options.results
-@options.suites
-@options.where
-@options.axes
-@options.machine
-@options.environment
-@options.json
-def choose(
-    names: tuple[str, ...],
-    results: Path,
-    suites: Path,
-    where: str | None,
-    axes: tuple[str, ...],
-    machine: str | None,
-    environment: str | None,
-    as_json: bool,
-) -> None:
-    """Say which implementation to use at which size.
-
-    NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
-    all. --where and -a keep the cases to choose from: -a implementation=numba,numba_parallel. For
-    each machine and environment: the fastest at each size, from which size on an
-    implementation beats the baseline, whether the copies eat the gain, how many calls repay
-    compilation, and what was not measured.
-    """
-    from gpubench.report.choose import chosen_pages
-    from gpubench.report.exports import plain
-    from gpubench.tables import choices
-
-    table = read_results(results, suites)
-    cases = selected_cases(table, where, axes) if where or axes else None
-    pages = chosen_pages(table, names, machine, environment, cases)
-    if as_json:
-        print_json(plain(pages))
-        return
-    for page in pages:
-        OUT.print(*choices.choose_page(page), sep="\n")
 
 
 @click.command()
@@ -600,77 +381,6 @@ def acknowledge(
     echo(str(add_acknowledgement(find_config(results).folder, entry)))
 
 
-@click.command()
-@click.argument("sql", required=False)
-@options.results
-@options.suites
-@click.option("--json", "as_json", is_flag=True, help="Print a list of objects, one for each row.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV, with the columns' names.")
-@click.option("--all-columns", is_flag=True, help="Print every column of a wide table.")
-@click.option(
-    "--path", "as_path", is_flag=True, help="Print the table's file, a DuckDB database, instead."
-)
-def query(
-    sql: str | None,
-    results: Path,
-    suites: Path,
-    as_json: bool,
-    as_csv: bool,
-    all_columns: bool,
-    as_path: bool,
-) -> None:
-    """Query stored results with SQL; without SQL, list the columns.
-
-    `results` has a row for each case of each commit. Others are `commits`, `runs`, `benchmarks`,
-    `changes` and `counts`. The SQL is DuckDB's, and read only. Of more than 16 columns a table
-    shows the first.
-
-    \b
-    gpubench query "select kernel, max(speedup) from results where device = 'cpu' group by 1"
-    """
-    from gpubench.results import table_path
-
-    if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
-        raise click.UsageError("give SQL or --path, and --json or --csv")
-    with closing(read_results(results, suites)) as table:
-        for problem in table.problems:
-            ERR.print(f"{problem.path}: {problem.message}")
-        if as_path:
-            click.echo(table_path(results))
-            return
-        if sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
-            from gpubench.analysis.change_rows import CHANGE_COLUMNS, change_rows
-
-            table.add_table("changes", CHANGE_COLUMNS, change_rows(table) if sql else ())
-        columns, rows = table.query(sql) if sql is not None else table.described()
-    if as_json:
-        names = _without_repetitions(columns)
-        print_json([dict(zip(names, row, strict=True)) for row in rows], indent=None)
-    elif as_csv:
-        if sys.stdout.isatty():  # elsewhere texts stay as they are
-            rows = [tuple(printable(v) if isinstance(v, str) else v for v in row) for row in rows]
-        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
-    else:
-        shown = None if all_columns or sql is None else MAX_TABLE_COLUMNS
-        print_answer(columns[:shown], [row[:shown] for row in rows])
-        if hidden := len(columns[shown or len(columns) :]):
-            ERR.print(
-                f"{hidden} more columns: name those to see, or give --all-columns, --csv or --json"
-            )
-
-
-def _without_repetitions(columns: Sequence[str]) -> list[str]:
-    """Return names that are all different, as DuckDB makes them: ``kernel``, ``kernel_1``."""
-    names: dict[str, None] = {}
-    for column in columns:
-        name, number = column, 0
-        while name in names or (number and name in columns):
-            number += 1
-            name = f"{column}_{number}"
-        names[name] = None
-    return list(names)
-
-
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """Return one side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import side_of
@@ -722,34 +432,6 @@ def _not_measured(name: str, table: Table, results: Path) -> GpubenchError:
     newest = f"; the newest results in {results} are of {measured or 'no commit'}"
     words = f"{why_unresolved(name, Path.cwd())}{newest}"
     return GpubenchError(words.replace("?; the", "? The"))
-
-
-def _write(
-    results: Path,
-    suites: Path,
-    output: Path,
-    packaged: bool,
-    pairs: Sequence[PairPattern] = (),
-    names: Sequence[str] = (),
-    read: Callable[[Path, Path, Sequence[PairPattern]], Table] | None = None,
-) -> list[Path]:
-    """Write the report; return its first page, or the pages of the kernels that are named.
-    ``read_table`` reads, where nothing else is to."""
-    from gpubench.report.render import kernel_pages, write_report
-
-    stay_inside(output)
-    stay_inside(TEMPLATES)
-    overrides = _own_templates(packaged)
-    with (
-        closing((read or read_table)(results, suites, pairs)) as table,
-        ERR.status("writing pages"),
-    ):
-        for problem in table.problems:
-            if problem.path.startswith("pair "):
-                ERR.print(f"warning: {problem.path}: {problem.message}")
-        named = kernel_pages(table, names) if names else ()
-        first = write_report(table, output, overrides)
-        return [output / address for address in named] or [first]
 
 
 def read_results(

@@ -1,1 +1,5 @@
-"""Case and backend to times: inputs, the check, clocks and sampling, and the record."""
+"""Measuring: from a case to its times, its counts and its record.
+
+A case and its backend enter. Outputs are compared before and after anything is timed. What leaves
+are samples for asv or for ``gpubench time``, and a line of the record.
+"""

@@ -62,7 +62,7 @@ from gpubench.names import FRESH_TIMES, Value
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, CountsRecord, Disturbance
 from gpubench.statuses import RecordedStatus
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 
 NO_TIMES = (
     f"verified on {NAME}, a CUDA device in software, which has no times: "

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.arrow import AnyArray
 from gpubench.measure.scores import Outputs, OwnRule, Scorer, accepts
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 # In units of the dtype's rounding (`numpy.finfo(...).eps`) these are some 10, 84 and 4,500. A sum
 # of n terms in another order differs by about sqrt(n) of them, and by n at worst (Higham, *Accuracy

@@ -29,8 +29,8 @@ from gpubench.measure.targets import called, load_object
 from gpubench.names import kernel_title
 from gpubench.plan.case import Case, cast_dtype
 from gpubench.plan.group import ArraySpec
+from gpubench.suite.arrays import FormulaFill, FunctionFill, LikeFill
 from gpubench.suite.fills import FILLERS
-from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from gpubench.backends.protocol import Sampler
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.disturbance import WAITED, counters, waited
 from gpubench.names import FRESH_TIMES
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 
 SAMPLE_TIME = 0.01
 """Seconds that a sample should last at least, as in asv."""

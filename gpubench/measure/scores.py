@@ -17,7 +17,7 @@ import numpy as np
 from gpubench.arrow import AnyArray
 from gpubench.errors import KernelError
 from gpubench.measure.targets import called
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 Outputs = Mapping[str, AnyArray]
 """Arrays by name."""

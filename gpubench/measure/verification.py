@@ -35,7 +35,7 @@ from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import called, load_object
 from gpubench.plan.case import Case
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from softcuda import Report

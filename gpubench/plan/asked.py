@@ -14,7 +14,8 @@ from gpubench.names import Value, parse_value
 from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.plan import Plan
 from gpubench.plan.rules import SHAPES, as_in_identity, read_shape, value_text
-from gpubench.suite.model import Implementation, Kernel, Range, Zip, axis_values
+from gpubench.suite.arrays import Range, Zip, axis_values
+from gpubench.suite.model import Implementation, Kernel
 from gpubench.suite.types import AxisValue, DeviceName, SizeValue
 
 _LATER = ConfigDict(defer_build=True)  # where a value is asked for, which is seldom

@@ -12,15 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.names import Value
-from gpubench.suite.model import (
-    DeclaredAxis,
-    Implementation,
-    Kernel,
-    Zip,
-    axis_default,
-    axis_values,
-    formulas,
-)
+from gpubench.suite.arrays import Zip, axis_default, axis_values
+from gpubench.suite.model import DeclaredAxis, Implementation, Kernel, formulas
 
 
 @dataclass(frozen=True, slots=True)

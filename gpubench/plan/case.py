@@ -17,19 +17,10 @@ from gpubench.layouts import Order
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape, is_gpu
 from gpubench.plan.group import ArraySpec, Group
 from gpubench.suite import tree
+from gpubench.suite.arrays import FormulaFill, FunctionFill, LikeFill, first_name
 from gpubench.suite.elementwise import PIECE_ELEMENTS, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
-from gpubench.suite.model import (
-    FormulaFill,
-    FunctionFill,
-    Implementation,
-    Include,
-    Kernel,
-    LikeFill,
-    Suite,
-    extents,
-    first_name,
-)
+from gpubench.suite.model import Implementation, Include, Kernel, Suite, extents
 from gpubench.suite.types import INDICES, ORDERS, TEXTS, Extent
 
 MAX_ARRAY_BYTES = 2**47

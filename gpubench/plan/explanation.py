@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from gpubench.names import format_shape, format_value
 from gpubench.plan.case import Case
 from gpubench.suite import tree
-from gpubench.suite.model import Zip, axis_values
+from gpubench.suite.arrays import Zip, axis_values
 from gpubench.suite.types import Model
 
 

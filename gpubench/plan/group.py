@@ -29,9 +29,10 @@ from gpubench.plan.source import (
     source_text,
 )
 from gpubench.suite import tree
+from gpubench.suite.arrays import Fill, Intent
 from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt, read_fields
-from gpubench.suite.model import Fill, Implementation, Include, Intent, Kernel
+from gpubench.suite.model import Implementation, Include, Kernel
 from gpubench.suite.types import REFERENCE
 
 

@@ -17,19 +17,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from gpubench.names import Value
-from gpubench.suite.expressions import Expression, parse
-from gpubench.suite.folding import Folding, Kind, kind_of
-from gpubench.suite.model import (
-    DeclaredLaunch,
+from gpubench.suite.arrays import (
     FormulaFill,
     FunctionFill,
-    Implementation,
     Init,
-    Kernel,
     axis_default,
     axis_values,
     first_name,
 )
+from gpubench.suite.expressions import Expression, parse
+from gpubench.suite.folding import Folding, Kind, kind_of
+from gpubench.suite.model import DeclaredLaunch, Implementation, Kernel
 from gpubench.suite.types import Model
 
 PROTOCOL = 1

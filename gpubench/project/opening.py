@@ -95,8 +95,8 @@ def declared_renames(suites: Path) -> Renames:
     files = suite_paths(suites, nested=True) if suites.is_dir() else [suites]
     if not any(_may_have(_OLD_NAMES_PATTERN, file) for file in files):
         return Renames()
+    from gpubench.suite.arrays import old_names
     from gpubench.suite.loading import load_suites
-    from gpubench.suite.model import old_names
 
     kernels: dict[tuple[str, str], KernelNames] = {}
     of_suites: dict[str, str] = {}

@@ -1,5 +1,6 @@
-"""asv's result files and the records beside them as one table: the only place to know the formats.
+"""Results: asv's files and the records beside them as one table, which alone knows the formats.
 
+Files of a results directory enter. What leaves are rows with speedups, and histories as arrays.
 ``open_table`` reads; ``Table`` gives the rows of a snapshot and the histories of setups; ``model``
 says what a row is and ``ratio`` what its intervals are.
 """

@@ -1,1 +1,5 @@
-"""What ``gpubench init`` writes: a first suite with its kernel, and asv's configuration for it."""
+"""Scaffolds: the files that ``gpubench init`` and ``gpubench add`` write into a project.
+
+The project's own files and answers enter. What leaves is a first suite, asv's configuration, and a
+workflow for continuous integration.
+"""

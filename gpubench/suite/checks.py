@@ -10,18 +10,9 @@ from itertools import islice
 
 from gpubench.errors import Fault
 from gpubench.names import pattern_fault
+from gpubench.suite.arrays import Array, DeclaredTable, FormulaFill, FunctionFill, LikeFill
 from gpubench.suite.expressions import MAX_FORMULA_DEPTH, Expression
-from gpubench.suite.model import (
-    Array,
-    DeclaredTable,
-    FormulaFill,
-    FunctionFill,
-    Implementation,
-    Kernel,
-    LikeFill,
-    Suite,
-    formulas,
-)
+from gpubench.suite.model import Implementation, Kernel, Suite, formulas
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Path
 from gpubench.suite.types import (

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
+from gpubench.suite.arrays import MAX_AXIS_VALUES, RANGE_FORMS
 from gpubench.suite.expressions import FUNCTION_NAMES, MAX_FORMULA_DEPTH, MAX_LENGTH
 from gpubench.suite.fills import FILLS
 from gpubench.suite.folder import MAX_SUITE_BYTES
-from gpubench.suite.model import MAX_AXIS_VALUES, RANGE_FORMS, Suite
+from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_YAML_DEPTH
 from gpubench.suite.types import (
     DEVICE_FACTS,

@@ -12,20 +12,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpubench.errors import Fault, did_you_mean
-from gpubench.suite.model import (
-    Array,
-    Check,
-    DeclaredTable,
-    Exclude,
-    Implementation,
-    Include,
-    Init,
-    Scalar,
-    Skip,
-    Suite,
-    Work,
-)
+from gpubench.suite.arrays import Array, DeclaredTable, Init, Scalar
+from gpubench.suite.model import Exclude, Implementation, Include, Skip, Suite, Work
 from gpubench.suite.reader import MAX_FAULTS
+from gpubench.suite.sampling import Check
 from gpubench.suite.tree import Node, Path, shortened
 from gpubench.suite.types import Model, suggestion
 

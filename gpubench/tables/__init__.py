@@ -1,1 +1,5 @@
-"""Results and plans as tables on a terminal, and as rows of JSON. Nothing here prints."""
+"""Tables: what commands print.
+
+Rows, plans and verdicts enter. What leaves are lines for a terminal and rows for JSON, Markdown or
+the formats of other programs. Nothing here prints.
+"""

@@ -262,7 +262,7 @@ import runpy, sys
 
 class CtrlC:
     def find_spec(self, name, *_):
-        if name == "gpubench.cli.reading":
+        if name == "gpubench.cli.console":
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, CtrlC())

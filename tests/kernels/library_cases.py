@@ -19,8 +19,9 @@ from gpubench.measure.verification import verify
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group
 from gpubench.plan.plan import Plan, build_plan
+from gpubench.suite.arrays import Zip
 from gpubench.suite.loading import load_suites
-from gpubench.suite.model import DeclaredLaunch, Kernel, Zip
+from gpubench.suite.model import DeclaredLaunch, Kernel
 
 FOLDER = Path(__file__).parents[2] / "suites"
 

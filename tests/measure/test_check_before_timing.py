@@ -11,7 +11,7 @@ from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
 from gpubench.measure.verify_cases import Manner, Verifier
 from gpubench.plan.case import cast_dtype
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 
 def test_a_right_implementation_is_ready_and_its_error_is_on_record(tmp_path):

@@ -11,7 +11,7 @@ from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 
 IN_PLACE = """
 sizes: {n: [64]}

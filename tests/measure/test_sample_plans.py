@@ -17,7 +17,7 @@ from gpubench.measure.sampling import (
     sample_plan,
     split_into_rounds,
 )
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from gpubench.measure.disturbance import Counters, Thread
 from gpubench.measure.sampling import CaseSampler, sample_plan
-from gpubench.suite.model import Sampling
+from gpubench.suite.sampling import Sampling
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpubench.measure.check import DEFAULT_TOLERANCE, compare
-from gpubench.suite.model import Check, OutputCheck
+from gpubench.suite.sampling import Check, OutputCheck
 
 SIZES = [1e-300, 1e-9, 1.0, 1e9, 1e300]
 

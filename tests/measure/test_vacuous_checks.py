@@ -8,7 +8,7 @@ from gpubench.errors import KernelError
 from gpubench.measure.check import why_vacuous
 from gpubench.measure.outcomes import WrongResult
 from gpubench.measure.verification import VacuousCheckError
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 SOFTMAX = """
 sizes: {n: [65536]}

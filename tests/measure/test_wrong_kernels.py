@@ -12,7 +12,7 @@ from builders import Recording, case_of
 
 from gpubench.measure.check import compare, difference
 from gpubench.measure.outcomes import WrongResult
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 SCALE = """
 sizes: {n: [67]}

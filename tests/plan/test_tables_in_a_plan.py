@@ -11,7 +11,8 @@ from gpubench.errors import PlanError
 from gpubench.plan.explanation import explain
 from gpubench.plan.plan import Plan
 from gpubench.plan.version import benchmark_version
-from gpubench.suite.model import Array, Kernel
+from gpubench.suite.arrays import Array
+from gpubench.suite.model import Kernel
 
 PlanOf = Callable[..., Plan]
 

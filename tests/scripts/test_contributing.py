@@ -33,7 +33,7 @@ def test_the_files_hold_what_recipes_say_that_they_hold() -> None:
         r"((?:`\w+(?:\(\))?`[^`.;:]{0,40}?){1,2}) (?:of|in|to) `([\w/]+\.py)`", text
     )
     named = {(name, path) for names, path in places for name in re.findall(r"`(\w+)", names)}
-    assert {("PAGES", "report/site.py"), ("_VALUES", "results/rows.py")} <= named
+    assert {("all_pages", "report/pages.py"), ("_VALUES", "results/rows.py")} <= named
     missing = [
         (name, path)
         for name, path in sorted(named)

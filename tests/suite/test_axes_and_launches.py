@@ -8,7 +8,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from gpubench.names import parse_identity
-from gpubench.suite.model import DeclaredAxis, DeclaredLaunch, axis_default, axis_values
+from gpubench.suite.arrays import axis_default, axis_values
+from gpubench.suite.model import DeclaredAxis, DeclaredLaunch
 
 AXIS: TypeAdapter[Any] = TypeAdapter(DeclaredAxis)
 

@@ -9,8 +9,8 @@ import pytest
 from small_suite import SUITE
 
 from gpubench.errors import SuiteError
+from gpubench.suite.arrays import axis_default, axis_values
 from gpubench.suite.loading import LoadedSuite, load_suite, load_suites
-from gpubench.suite.model import axis_default, axis_values
 
 EXAMPLES = Path(__file__).parent / "examples"
 Load = Callable[..., LoadedSuite]

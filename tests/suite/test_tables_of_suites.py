@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpubench.suite.model import Check
+from gpubench.suite.sampling import Check
 
 Faults = Callable[..., list[str]]
 

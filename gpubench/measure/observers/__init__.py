@@ -1,1 +1,4 @@
-"""What watches a run of a case: one observer in one file, and none knows of another."""
+"""Observers: what watches a run of a case, one file each; none knows of another.
+
+Events of the run enter. What leaves are fields of the record.
+"""

@@ -16,9 +16,10 @@ from gpubench.backends.protocol import DeviceError, Target
 from gpubench.backends.registry import get
 from gpubench.distribution import require_extra
 from gpubench.edge.systems import cuml as cuml_backend
+from gpubench.edge.systems.kernels import estimators
 from gpubench.edge.systems.xgboost import XGBoostCudaSession
 from gpubench.errors import BackendError
-from gpubench.kernels import estimators, scores
+from gpubench.kernels import scores
 from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.verify_cases import Manner, Verified, Verifier

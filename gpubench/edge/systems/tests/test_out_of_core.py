@@ -133,7 +133,8 @@ def test_the_file_has_no_name_and_goes_with_its_process() -> None:
 def test_making_a_file_in_parquet_imports_no_pandas() -> None:
     """``start`` begins when inputs are drawn."""
     program = (
-        "import sys; from gpubench.kernels import out_of_core; out_of_core._rows(1000, 1); "
+        "import sys; from gpubench.edge.systems.kernels import out_of_core; "
+        "out_of_core._rows(1000, 1); "
         "print('pandas' in sys.modules)"
     )
     command = [sys.executable, "-c", program]
