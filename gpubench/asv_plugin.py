@@ -313,6 +313,6 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
 export_settings()
 runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
+atexit.register(say_what_was_measured)  # runs after what is registered below: its end is the last
 atexit.register(say_what_is_compiled_anew)
-atexit.register(say_what_was_measured)
 atexit.register(record_what_was_lost)

@@ -37,11 +37,12 @@ class RunSummary:
 def summarize(rows: Iterable[Row], counted: int) -> RunSummary:
     """Return what the rows of a run show; ``counted`` of their cases have counts.
 
-    The best and the worst are of all compared cases, disturbed ones left out: their speedup may be
+    Disturbed cases are the best and the worst only where there are no others: their speedup may be
     that of the other work.
     """
     of_run = list(rows)
-    compared = [row for row in of_run if row.speedup and not row.is_disturbed]
+    every = [row for row in of_run if row.speedup]
+    compared = [row for row in every if not row.is_disturbed] or every
     compared.sort(key=lambda row: row.speedup.value if row.speedup else 0.0)
     return RunSummary(
         tally=count(of_run),

@@ -44,7 +44,8 @@ def _speedup(row: Row) -> str:
     name = row.name
     case = f" {name.case}" if name.case else ""
     kernel = f"{name.suite}::{name.kernel} {name.implementation}{case}"
-    return f"{text.speedup(row.speedup)} ({text.interval(row.speedup)}): {kernel}"
+    beside = ", beside other work" if row.is_disturbed else ""
+    return f"{text.speedup(row.speedup)} ({text.interval(row.speedup)}{beside}): {kernel}"
 
 
 def _problem_lines(problems: Sequence[tuple[Status, str, Row, int]]) -> Iterator[str]:

@@ -43,6 +43,12 @@ def test_a_disturbed_case_is_counted_and_is_neither_best_nor_worst() -> None:
     )
 
 
+def test_where_all_are_disturbed_the_best_says_so() -> None:
+    lines = summary_lines(summarize([compared(8, 9.0, disturbed=0.8)], 0))
+
+    assert lines[1].endswith(", beside other work): sums::total numba n=8")
+
+
 def test_cuda_in_software_is_checked_and_counted() -> None:
     rows = [row("cuda", n, "verified", reason="no times in software") for n in (8, 16, 32)]
 
