@@ -15,7 +15,8 @@ from gpubench.plan.asked import groups_of
 from gpubench.plan.case import Case
 from gpubench.plan.other_sizes import values_beside
 from gpubench.plan.plan import Plan
-from gpubench.suite.model import Kernel, Zip
+from gpubench.suite.arrays import Zip
+from gpubench.suite.model import Kernel
 
 
 def cases_beside(plan: Plan, chosen: Iterable[Case]) -> list[Case]:

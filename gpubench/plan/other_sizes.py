@@ -7,7 +7,8 @@ from itertools import count
 from math import isqrt
 
 from gpubench.names import Value
-from gpubench.suite.model import Kernel, Zip, axis_values
+from gpubench.suite.arrays import Zip, axis_values
+from gpubench.suite.model import Kernel
 
 
 def values_beside(kernel: Kernel) -> Iterator[dict[str, int]]:

@@ -19,6 +19,8 @@ from gpubench.scaffold.project import find_project, write_project
 from gpubench.work.costs import TRACKED_COSTS
 from gpubench.work.derived import sectors_per_request
 
+pytestmark = pytest.mark.ci
+
 CASE = "n=1000 block=128 device=cuda:0"
 TRACKED = "suites.pair__negate__right.track_"
 KERNEL = "suites.pair__negate__right.time_kernel"

@@ -1,4 +1,7 @@
-"""Every CUDA kernel of every suite, compiled and linked as for a GPU, without one."""
+"""Every CUDA kernel of every suite, compiled and linked as for a GPU, without one.
+
+Those of the first suites run in ``make test``, all of them in ``.ci/run``.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,11 @@ SHARED_BYTES_BY_DEFAULT = 48 * 1024  # on every architecture (CUDA C++ Programmi
 REGISTERS = 65_536  # of a block, on every architecture
 of_each_kernel = pytest.mark.parametrize("kernel", kernels_with("numba_cuda"))
 
+FIRST = [
+    *(f"{name}.{name}.numba_cuda" for name in ("vector_add", "increment_by_one", "multiply")),
+    "matmul.matmul.cuda_tiled",
+]
+
 
 @pytest.fixture(scope="module")
 def compiled(request: pytest.FixtureRequest) -> dict[str, Compiled]:
@@ -31,6 +39,14 @@ def compiled(request: pytest.FixtureRequest) -> dict[str, Compiled]:
     return library_compiler.compile_library(cache and cache.mkdir("compiled-library"))
 
 
+@pytest.fixture(scope="module")
+def first() -> dict[str, Compiled]:
+    """Return the kernels of ``FIRST`` by their titles."""
+    if (reason := cuda_compiler.missing()) is not None:
+        pytest.skip(reason)
+    return library_compiler.compile_some(*FIRST)
+
+
 def of(name: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
     """Return those of a kernel or of one of its implementations."""
     return {
@@ -38,6 +54,7 @@ def of(name: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
     }
 
 
+@pytest.mark.ci
 @of_each_kernel
 def test_a_kernel_compiles_for_every_architecture(
     kernel: str, compiled: dict[str, Compiled]
@@ -50,6 +67,7 @@ def test_a_kernel_compiles_for_every_architecture(
         assert f".target {ARCHITECTURES[SHOWN]}\n" in form.ptx
 
 
+@pytest.mark.ci
 @of_each_kernel
 def test_a_kernel_spills_nothing_and_fits_the_largest_block_it_is_launched_with(
     kernel: str, compiled: dict[str, Compiled]
@@ -62,6 +80,17 @@ def test_a_kernel_spills_nothing_and_fits_the_largest_block_it_is_launched_with(
                 assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
 
 
+def test_the_first_kernels_compile_for_every_architecture_and_compute_nothing_in_double(
+    first: dict[str, Compiled],
+) -> None:
+    assert {title.split()[0] for title in first} == set(FIRST)
+    for title, form in first.items():
+        assert list(form.needs) == list(ARCHITECTURES.values())
+        assert all(needs.registers > 0 and not needs.spill_bytes for needs in form.needs.values())
+        assert "float64" in title or doubles(form.ptx) == []
+
+
+@pytest.mark.ci
 @of_each_kernel
 def test_a_kernel_in_single_precision_computes_nothing_in_double(
     kernel: str, compiled: dict[str, Compiled]
@@ -101,20 +130,17 @@ def single(kernel: str, compiled: dict[str, Compiled]) -> Compiled:
 
 
 @pytest.mark.parametrize("kernel", ["vector_add_cuda", "increment_by_one_cuda", "multiply_cuda"])
-def test_an_elementwise_kernel_divides_nothing(kernel: str, compiled: dict[str, Compiled]) -> None:
-    assert "div." not in single(kernel, compiled).ptx
+def test_an_elementwise_kernel_divides_nothing(kernel: str, first: dict[str, Compiled]) -> None:
+    assert "div." not in single(kernel, first).ptx
 
 
 @pytest.mark.parametrize(("tile", "kib"), [(8, 0.5), (16, 2), (32, 8)])
 def test_tiles_of_a_product_take_two_squares_of_shared_memory(
-    tile: int, kib: float, compiled: dict[str, Compiled]
+    tile: int, kib: float, first: dict[str, Compiled]
 ) -> None:
-    tiles = [title for title in of("matmul.matmul.cuda_tiled", compiled) if "float32" in title]
+    tiles = [title for title in of("matmul.matmul.cuda_tiled", first) if "float32" in title]
     needs = [
-        need
-        for title in tiles
-        if f" tile={tile} " in title
-        for need in compiled[title].needs.values()
+        need for title in tiles if f" tile={tile} " in title for need in first[title].needs.values()
     ]
     assert {need.shared_bytes for need in needs} == {kib * 1024}
 

@@ -1,9 +1,9 @@
 """Every CUDA form of every suite at small, odd sizes, against its baseline.
 
 A device in software watches every access to memory. Launches are small ones, and those that the
-suites declare. `make test` runs so many that each value of an axis and of a launch is there, in one
-order of threads and blocks that is neither straight one. `make test-thorough` runs so many that any
-two values meet, in three orders.
+suites declare. `make test` runs the first kernel of each suite, and `.ci/run` all: so many cases
+that each value of an axis and of a launch is there, in one order of threads and blocks that is
+neither straight one. `make test-thorough` runs so many that any two values meet, in three orders.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ MAX_THREADS = 2**17
 """Of a launch: suites declare larger ones, to show what a grid can hold."""
 
 KERNELS = kernels_with("numba_cuda")
+
+FIRST_OF_SUITES = {kernel.partition(".")[0]: kernel for kernel in reversed(KERNELS)}
 
 
 @cache
@@ -104,7 +106,13 @@ def of(kernel: str) -> list[Case]:
     return cases_of_kernels()[kernel]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernel if kernel in FIRST_OF_SUITES.values() else pytest.param(kernel, marks=pytest.mark.ci)
+        for kernel in KERNELS
+    ],
+)
 def test_the_cuda_forms_compute_what_the_baseline_computes(
     kernel: str, with_values: dict[str, Verified]
 ) -> None:

@@ -90,6 +90,7 @@ def pretend_that_callgrind_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_counter()[0] is None, reason=find_counter()[1] or "")
+@pytest.mark.ci
 def test_two_runs_agree_on_a_number_for_numpy_and_numba(cases: dict[str, Case]) -> None:
     names = ("numpy 1000", "numpy 3000", "numba 1000", "numba 3000")
     counted = dict(zip(names, count_instructions_of([cases[n] for n in names]), strict=True))
