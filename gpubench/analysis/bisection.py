@@ -4,9 +4,9 @@ Each measurement is a pair of processes, one of the good end and one of a commit
 it. Its logarithm is ``theta`` plus noise where the commit is the changed one or behind it, and
 noise alone before. The posterior is over place x change x scatter: places alike, changes and
 scatters as in ``analysis.sequential``. The next commit is the one for which *before or behind?* is
-most open, near the posterior's median. See Horstein, *Sequential transmission using noiseless feedback*, IEEE
-Transactions on Information Theory 9, 1963, and Waeber, Frazier and Henderson, *Bisection search
-with noisy responses*, SIAM Journal on Control and Optimization 51, 2013.
+most open, near the posterior's median. See Horstein, *Sequential transmission using noiseless
+feedback*, IEEE Transactions on Information Theory 9, 1963, and Waeber, Frazier and Henderson,
+*Bisection search with noisy responses*, SIAM Journal on Control and Optimization 51, 2013.
 
 A commit that cannot be measured is never distinguished from the next one that can: their
 probabilities are one, and the answer is a range.
@@ -140,9 +140,8 @@ class Bisection:
 
     def changes_elsewhere(self, found: Range) -> tuple[bool, bool]:
         """Return whether the case changed before the range too, and whether behind it."""
-        before = CaseEvidence(prior=self.prior)
-        before.logs = [log for at, its in self.logs.items() if at < found.first for log in its]
-        before.weigh()
+        logs = [log for at, its in self.logs.items() if at < found.first for log in its]
+        before = CaseEvidence(logs=logs, prior=self.prior)
         here, end = self.factor_of(found.last), self.factor_of(self.commits - 1)
         behind = bool(here and end and (here.high < end.low or end.high < here.low))
         return before.is_called, behind

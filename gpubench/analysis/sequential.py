@@ -66,8 +66,15 @@ SAME_AT = 100.0
 SAME_FACTOR = 1.08
 """Least change that the same excludes."""
 
+NEAR_CHANGES = 9
+"""Changes near none that the same is averaged over."""
+
 NEAR_SHARE = 3 / 8
 """Part of ``SAME_FACTOR`` that counts as near: 3 % of 8 %."""
+
+NEAR_SHARE_ASKED = 0.9
+"""The part of a factor that the user asked for: what lies within it is the same, also far from
+none."""
 
 FIRST_PAIRS = 3
 """Pairs of each case before the likeliest come first, and before any verdict: three tell how much a
@@ -85,6 +92,9 @@ PRIOR_CASES = 4.0
 _LOG_CONSTANT = math.lgamma((NU + 1) / 2) - math.lgamma(NU / 2) - math.log(NU * math.pi) / 2
 
 _LEARNED_FROM: Floats = np.concatenate([[0.0], CHANGES])
+
+_PARTS = (1, 1 + CHANGES.size, 1 + CHANGES.size + NEAR_CHANGES)
+"""Where the changes that a case is weighed by begin: ``CHANGES``, near ones, the limits."""
 
 
 def log_likelihood(logs: Sequence[float], changes: Floats) -> Floats:
@@ -160,6 +170,19 @@ class CaseEvidence:
     """Of a change against none."""
     log_e_same: float = -math.inf
     """Of no change against one beyond ``same_factor``."""
+    _changes: Floats = field(init=False, repr=False)
+    """No change, ``CHANGES``, ``NEAR_CHANGES`` near ones and the least that the same excludes."""
+    _likelihood: Floats = field(init=False, repr=False)
+    """Of all pairs, shape (_changes, SCATTERS)."""
+
+    def __post_init__(self) -> None:
+        """Begin with the pairs that are given."""
+        limit = math.log(self.same_factor)
+        share = NEAR_SHARE if self.same_factor == SAME_FACTOR else NEAR_SHARE_ASKED
+        near = np.linspace(-limit, limit, NEAR_CHANGES) * share
+        self._changes = np.concatenate([_LEARNED_FROM, near, [limit, -limit]])
+        self._likelihood = log_likelihood(self.logs, self._changes)
+        self.weigh()
 
     @property
     def same_factor(self) -> float:
@@ -199,29 +222,23 @@ class CaseEvidence:
     def add(self, log: float) -> None:
         """Add the logarithm of a pair's ratio, old time over new time."""
         self.logs.append(log)
+        self._likelihood = self._likelihood + log_likelihood([log], self._changes)
         self.weigh()
 
     def weigh(self) -> None:
         """Compute both e-values of all pairs by the prior."""
-        if not self.logs:
-            return
-        limit = math.log(self.same_factor)
-        near = np.linspace(-limit, limit, 5) * NEAR_SHARE
-        far = [sign * size for sign in (1, -1) for size in (limit, 1.5 * limit, 2 * limit)]
-        changes = np.concatenate([_LEARNED_FROM, near, far])
-        averaged = average_scatters(log_likelihood(self.logs, changes), self.prior)
-        none, changed, rest = np.split(averaged, [1, 1 + CHANGES.size])
+        averaged = average_scatters(self._likelihood, self.prior)
+        none, changed, near, limits = np.split(averaged, _PARTS)
         self.log_e = log_mean_exp(changed) - float(none[0])
-        beyond = np.concatenate([changed[np.abs(CHANGES) >= limit], rest[near.size :]])
-        self.log_e_same = log_mean_exp(rest[: near.size]) - float(beyond.max())
+        beyond = np.abs(CHANGES) >= math.log(self.same_factor)
+        largest = max(float(limits.max()), *changed[beyond])
+        self.log_e_same = log_mean_exp(near) - largest
 
     def shifted(self, change: float) -> CaseEvidence:
         """Return what the same pairs would say without their own change and with this one."""
         middle = likeliest_change(self.logs, self.prior)
         moved = [log - middle + change for log in self.logs]
-        other = CaseEvidence(self.factor, self.kind, moved, self.prior)
-        other.weigh()
-        return other
+        return CaseEvidence(self.factor, self.kind, moved, self.prior)
 
 
 def likeliest_change(logs: Sequence[float], prior: Floats) -> float:
