@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gpubench.errors import ResultsError
 from gpubench.git import Repository, read_committed
 from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, Value, parse_benchmark_name
+from gpubench.names import BenchmarkName, Value, is_rate, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.acknowledgement import Acknowledgement
 from gpubench.results.asv_files import (
@@ -280,6 +280,8 @@ class Table:
     """asv's names of benchmarks that have another name here."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """asv's type of each benchmark that ``benchmarks.json`` describes."""
+    rates: frozenset[str] = frozenset()
+    """asv's names of benchmarks of which more is better, by their unit or by asv.conf.json."""
     selection: str = ""
     """Options that chose which cases it shows; empty where it shows all."""
     _kept: frozenset[int] | None = None
@@ -331,9 +333,17 @@ class Table:
         that says nothing of it."""
         if not self.thresholds:
             return None
-        asv_name = self.asv_names.get(name.benchmark, name.benchmark.asv_name)
+        asv_name = self.asv_name(name)
         shares = [share for pattern, share in self.thresholds if re.match(pattern, asv_name)]
         return 1 + max(shares) if shares else None
+
+    def asv_name(self, name: CaseName) -> str:
+        """Return asv's name of the benchmark of a case."""
+        return self.asv_names.get(name.benchmark, name.benchmark.asv_name)
+
+    def is_rate(self, name: CaseName) -> bool:
+        """Return whether more of a value is better."""
+        return self.asv_name(name) in self.rates
 
     @property
     def is_kept(self) -> bool:
@@ -792,6 +802,7 @@ def open_table(
     name_of: Callable[[str], str] = str,
     thresholds: Sequence[tuple[str, float]] = (),
     commit_url: str = "",
+    higher_is_better: Sequence[str] = (),
 ) -> Table:
     """Read asv's results and the records beside them.
 
@@ -875,6 +886,11 @@ def open_table(
             place: name for name, places in benchmark_pairs.places.items() for place in places
         },
         kinds={name: entry.kind for name, entry in described.items() if entry.kind},
+        rates=frozenset(
+            name
+            for name, entry in described.items()
+            if is_rate(entry.unit) or any(re.match(one, name) for one in higher_is_better)
+        ),
     )
 
 
