@@ -24,7 +24,7 @@ from gpubench.analysis.speedup_changes import (
     paired_cases,
 )
 from gpubench.analysis.status_changes import StatusChange, find_status_changes
-from gpubench.analysis.steps import FINEST
+from gpubench.analysis.steps import FINEST, is_another_mix
 from gpubench.results import CaseHistories, CaseName, History, Ratio, Times
 
 MIN_CASES = 10
@@ -170,13 +170,30 @@ def verdicts_of(
     times = without_shared_noise(judged[:, is_time])
     judged[:, is_time], runs = without_runs_off(times, names)
     kinds = ["time" if name.is_time else name.time for name in history.names]
-    verdicts = verdicts_in(judged, least, kinds)
+    verdicts = [
+        replace(verdict, changes=_without_mixes(verdict.changes, history.judged[0, case]))
+        for case, verdict in enumerate(verdicts_in(judged, least, kinds))
+    ]
     if history.by_speedup:
         verdicts = [
             replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
             for one in verdicts
         ]
     return dict(zip(history.names, verdicts, strict=True)), runs
+
+
+def _without_mixes(changes: Sequence[Change], times: NDArray[np.float64]) -> tuple[Change, ...]:
+    """Return the changes that the times show as they were measured, shape (snapshots,): what runs
+    share is taken out of their noise, and with it the modes of several processors."""
+    kept = list(changes)
+    for change in changes:
+        place = kept.index(change)
+        start = kept[place - 1].after if place else 0
+        stop = kept[place + 1].after if place + 1 < len(kept) else len(times)
+        sides = times[start : change.after], times[change.after : stop]
+        if is_another_mix(*(np.log(side[~np.isnan(side)]) for side in sides)):
+            kept.remove(change)
+    return tuple(kept)
 
 
 def without_runs_off(times: Times, names: Sequence[CaseName]) -> tuple[Times, list[SharedChange]]:

@@ -12,7 +12,7 @@ from gpubench.cli.exporting import export
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.profiling import profile
-from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
+from gpubench.cli.reading import acknowledge, changes, choose, compare, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
 
@@ -22,7 +22,17 @@ from gpubench.distribution import describe_conflict
     sections={
         "Write suites": (init, add, check, plan, schema),
         "Run them": (verify, count, time, profile, calibrate, fleet),
-        "Read results": (report, serve, compare, acknowledge, choose, advise, query, export),
+        "Read results": (
+            report,
+            serve,
+            compare,
+            changes,
+            acknowledge,
+            choose,
+            advise,
+            query,
+            export,
+        ),
         "This machine": (devices, grid),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

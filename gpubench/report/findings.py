@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.analysis.changes import Change, Regression
+from gpubench.analysis.changes import THRESHOLD, Change, Regression
 from gpubench.analysis.choice import Crossover
 from gpubench.analysis.direction import direction_word
 from gpubench.analysis.pooled import MIN_SERIES
@@ -27,7 +28,7 @@ from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Site, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot, Table
+from gpubench.results import ABSENT, ALONE, CaseHistories, CaseName, History, Row, Snapshot, Table
 from gpubench.results.unfinished import UNFINISHED
 from gpubench.statuses import Status
 
@@ -79,6 +80,8 @@ class ChangeView:
     """Of the kernel's page."""
     command: str
     """What finds the commit of a step, and what decides of a commit that is to be checked."""
+    level: float | None = None
+    """Median of the newest level, in the unit, where the newest value is another."""
     chain: tuple[tuple[float, CommitLabel], ...] = ()
     """Factor and commit of each step that it is made of, where there are several."""
 
@@ -168,11 +171,13 @@ def regression_view(
     values = (history.judged if history.by_speedup else history.times)[0, history.rows_of[name]]
     view = change_view(history, name, regression.largest, site)
     chain = regression.chain if len(regression.chain) > 1 else ()
+    newest, level = float(values[~np.isnan(values)][-1]), regression.chain[-1].new
     return replace(
         view,
         factor=regression.ratio.factor,
         old=regression.chain[0].old,
-        new=float(values[~np.isnan(values)][-1]),
+        new=newest,
+        level=level if abs(math.log(newest / level)) >= math.log(THRESHOLD) else None,
         spark=history_spark(history, name, regression.chain, view.unit),
         chain=tuple(
             (one.ratio.factor, snapshot_label(history.snapshots[one.after])) for one in chain
@@ -264,7 +269,8 @@ def case_words(name: CaseName) -> str:
     """``vector_add numba_cuda n=1024 block=256 (end to end)``; the usual time is not named."""
     kernel = kernel_title(name.suite, name.kernel)
     time = "" if name.time == "kernel" else f" ({text.time_label(name.time)})"
-    return f"{kernel} {name.implementation} {name.case}".strip() + time
+    words = (kernel, "" if name.implementation == ALONE else name.implementation, name.case)
+    return " ".join(filter(None, words)) + time
 
 
 def size_words(row: Row) -> str:

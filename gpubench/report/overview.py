@@ -264,7 +264,7 @@ def build(history: History | None, site: Site) -> Overview:
         verdict=_plain_verdict(worse, checks, history, site)
         if is_plain
         else _verdict(kernels, best, mean, history),
-        details=_details(kernels, best, rows),
+        details="" if is_plain else _details(kernels, best, rows),
         is_plain=is_plain,
         speedup=mean,
         counts=count(rows),

@@ -7,7 +7,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -747,14 +747,25 @@ class Table:
         self, name: str, columns: Mapping[str, tuple[str, str]], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Add a table that queries can read; ``columns`` have SQL types and meanings by name."""
-        types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
-        self._connection.execute(f"create or replace temp table {name} ({types})")
-        for column, (_, meaning) in columns.items():
-            text = meaning.replace("'", "''")
-            self._connection.execute(f"""comment on column temp.{name}."{column}" is '{text}'""")
-        if values := [*rows]:
-            cells = zip(columns, zip(*values, strict=True), strict=True)
-            store.insert(self._connection, name, **dict(cells))
+        _write_table(self._connection, "temp", name, columns, rows)
+
+    def keep_tables(
+        self, **more: tuple[Mapping[str, tuple[str, str]], Iterable[Sequence[Any]]]
+    ) -> None:
+        """Write the tables that queries add, and ``more``, into the table's file as they are now,
+        for programs that open it by themselves. It ends the table. Nothing is written where it is
+        in memory alone."""
+        tables: dict[str, tuple[Mapping[str, tuple[str, str]], list[Sequence[Any]]]] = {
+            "commits": (COMMIT_COLUMNS, [*self._commit_rows()]),
+            "benchmarks": (BENCHMARK_COLUMNS, [*self._benchmark_rows()]),
+            **{name: (columns, [*rows]) for name, (columns, rows) in more.items()},
+        }
+        if self._path is None:
+            return
+        self._connection.close()
+        with closing(store.connect(self._path, read_only=False)) as connection:
+            for name, (columns, rows) in tables.items():
+                _write_table(connection, "main", name, columns, rows)
 
     def _commit_rows(self) -> Iterator[tuple[Any, ...]]:
         branches = defaultdict[str, list[str]](list)
@@ -784,7 +795,7 @@ class Table:
         """Return the columns of the views, ``results`` first: view, name, type and meaning."""
         self._add_tables(None)
         return self.query("""
-            select table_name as "view", column_name as "column", data_type as "type",
+            select distinct on (table_name, column_index) table_name as "view", column_name as "column", data_type as "type",
                 comment as meaning
             from duckdb_columns() where comment is not null
             order by table_name != 'results', table_name, column_index
@@ -916,6 +927,24 @@ def _connect(
             message = f"{error}; all results were read anew, and are not kept"
             problems.append(Problem(f"{path.parent.name}/{path.name}", message))
     return store.in_memory(files, pairs), None
+
+
+def _write_table(
+    connection: duckdb.DuckDBPyConnection,
+    schema: str,
+    name: str,
+    columns: Mapping[str, tuple[str, str]],
+    rows: Iterable[Sequence[Any]],
+) -> None:
+    types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
+    kind = "temp table" if schema == "temp" else "table"
+    connection.execute(f"create or replace {kind} {name} ({types})")
+    for column, (_, meaning) in columns.items():
+        text = meaning.replace("'", "''")
+        connection.execute(f"""comment on column {schema}.{name}."{column}" is '{text}'""")
+    if values := [*rows]:
+        cells = zip(columns, zip(*values, strict=True), strict=True)
+        store.insert(connection, name, **dict(cells))
 
 
 def _divide_by_setup(
