@@ -186,7 +186,7 @@ def say_what_was_measured() -> None:
 def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
     """Return what this run showed of these benchmarks and cases, by the name of the record."""
     from gpubench.analysis.run_summary import summarize
-    from gpubench.project import project_table
+    from gpubench.project.opening import project_table
 
     settings, project = asv_settings(), Path.cwd()  # asv changes into its configuration's folder
     suites = asked_folder(project / "suites")

@@ -27,8 +27,8 @@ NOTES = DIST / "release-notes.md"
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 UNRELEASED = "unreleased"
 MAX_INSTALLED_BYTES = 460 * 2**20
-"""Of a fresh environment on the disk, as `du` has it. llvmlite, DuckDB, NumPy and Numba take nine tenths: see which
-of them grew before this is raised (docs/measurements.md, *Installed size*)."""
+"""Of a fresh environment on the disk, as `du` has it. llvmlite, DuckDB, NumPy and Numba take nine
+tenths: see which of them grew before this is raised (docs/measurements.md, *Installed size*)."""
 
 TYPED = """\
 from pathlib import Path

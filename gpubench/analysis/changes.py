@@ -12,7 +12,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
@@ -91,15 +91,24 @@ class Change:
     new: float
     """Seconds: median of the new level."""
     ratio: Ratio
-    """Old time over new time: above 1 it became faster."""
+    """Old time over new time, of a rate the new over the old one: above 1 it became better."""
     commits: int = 0
     """Measured commits at the shorter of the two levels."""
     basis: Literal["time", "speedup"] = "time"
     """Which series decided: its times alone, or its speedups over a baseline."""
+    is_rate: bool = False
+    """Whether more is better."""
 
     @property
     def slower(self) -> bool:
-        return self.new > self.old
+        """Whether it became worse: slower, larger, or of a rate lower."""
+        return (self.new > self.old) != self.is_rate
+
+    @property
+    def of_rate(self) -> Change:
+        """The change as that of a value of which more is better."""
+        ratio = Ratio(1 / self.ratio.value, 1 / self.ratio.high, 1 / self.ratio.low)
+        return replace(self, ratio=ratio, is_rate=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +243,8 @@ def undone_by(changes: Sequence[Change], index: int) -> int | None:
     near = min(THRESHOLD, math.sqrt(change.ratio.factor))
     for later in range(index + 1, len(changes)):
         new = changes[later].new
-        back = new <= change.old * near if change.slower else new >= change.old / near
+        is_more = change.new > change.old
+        back = new <= change.old * near if is_more else new >= change.old / near
         if back:
             return later
     return None
@@ -275,7 +285,7 @@ def _changes(
     )
     bounds = [*levels.bounds]
     changes = [
-        _step(values, measured, *bounds[place - 1 : place + 2], levels.memory)
+        _step(values, measured, bounds[place - 1 : place + 2], levels.memory)
         for place in range(1, len(bounds) - 1)
     ]
     first = max(bounds[-2] + 1, len(values) - MIN_NEWEST_LEVEL) if is_long else 1
@@ -311,12 +321,7 @@ def _widths(ends: NDArray[np.float64]) -> list[float]:
 
 
 def _step(
-    values: Logarithms,
-    measured: NDArray[np.intp],
-    start: int,
-    place: int,
-    stop: int,
-    memory: float,
+    values: Logarithms, measured: NDArray[np.intp], bounds: Sequence[int], memory: float
 ) -> Change:
     """Return the step between two levels.
 
@@ -325,6 +330,7 @@ def _step(
     """
     quantile = NormalDist().inv_cdf(1 - VERDICT_ERROR / 2 / len(values))
     quantile *= math.sqrt((1 + memory) / (1 - memory))
+    start, place, stop = bounds
     old, new = values[start:place], values[place:stop]
     ends = float(np.median(old)), float(np.median(new))
     low, high = rank_interval(old[-MAX_INTERVAL_COMMITS:], new[:MAX_INTERVAL_COMMITS], quantile)

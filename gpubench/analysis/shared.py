@@ -24,7 +24,7 @@ from gpubench.analysis.speedup_changes import (
     paired_cases,
 )
 from gpubench.analysis.status_changes import StatusChange, find_status_changes
-from gpubench.analysis.steps import FINEST
+from gpubench.analysis.steps import FINEST, is_another_mix
 from gpubench.results import CaseHistories, CaseName, History, Ratio, Times
 
 MIN_CASES = 10
@@ -97,6 +97,7 @@ def judge_history(
     parts: Callable[[], Iterable[CaseHistories]],
     outline: History | None = None,
     threshold: Callable[[CaseName], float | None] = lambda _: None,
+    is_rate: Callable[[CaseName], bool] = lambda _: False,
 ) -> JudgedHistory:
     """Judge all cases of a setup.
 
@@ -107,6 +108,7 @@ def judge_history(
         parts: some cases at a time, each time that it is called.
         outline: of all of them, to know baselines that stand in another part.
         threshold: factor from which a change of a case counts, where the project says one.
+        is_rate: whether more is better, asked of what is no time.
     """
     verdicts: dict[CaseName, Verdict] = {}
     runs: list[SharedChange] = []
@@ -136,14 +138,16 @@ def judge_history(
         for name in decided:
             every = [*own[name], *of_all.get(name, ())]
             changes[name] = tuple(sorted(every, key=lambda change: change.after))
+    for name in [name for name in changes if changes[name] and not name.is_time and is_rate(name)]:
+        changes[name] = own[name] = tuple(change.of_rate for change in changes[name])
     unstable = {name: one.scatter for name, one in verdicts.items() if one.is_unstable}
     kept = {
         name: tuple(change for change in of_case if change.ratio.factor >= (threshold(name) or 0))
         for name, of_case in own.items()
     }
     not_judged = frozenset(name for name, one in verdicts.items() if not one.is_judged)
-    every = tuple(sorted([*shared, *runs], key=lambda one: one.after))
-    return JudgedHistory(changes, kept, every, unstable, not_judged, statuses)
+    together = tuple(sorted([*shared, *runs], key=lambda one: one.after))
+    return JudgedHistory(changes, kept, together, unstable, not_judged, statuses)
 
 
 def least_factors(
@@ -166,7 +170,10 @@ def verdicts_of(
     times = without_shared_noise(judged[:, is_time])
     judged[:, is_time], runs = without_runs_off(times, names)
     kinds = ["time" if name.is_time else name.time for name in history.names]
-    verdicts = verdicts_in(judged, least, kinds)
+    verdicts = [
+        replace(verdict, changes=_without_mixes(verdict.changes, history.judged[0, case]))
+        for case, verdict in enumerate(verdicts_in(judged, least, kinds))
+    ]
     if history.by_speedup:
         verdicts = [
             replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
@@ -175,8 +182,22 @@ def verdicts_of(
     return dict(zip(history.names, verdicts, strict=True)), runs
 
 
+def _without_mixes(changes: Sequence[Change], times: NDArray[np.float64]) -> tuple[Change, ...]:
+    """Return the changes that the times show as they were measured, shape (snapshots,): what runs
+    share is taken out of their noise, and with it the modes of several processors."""
+    kept = list(changes)
+    for change in changes:
+        place = kept.index(change)
+        start = kept[place - 1].after if place else 0
+        stop = kept[place + 1].after if place + 1 < len(kept) else len(times)
+        sides = times[start : change.after], times[change.after : stop]
+        if is_another_mix(*(np.log(side[~np.isnan(side)]) for side in sides)):
+            kept.remove(change)
+    return tuple(kept)
+
+
 def without_runs_off(times: Times, names: Sequence[CaseName]) -> tuple[Times, list[SharedChange]]:
-    """Return times, shape (3, cases, snapshots), without what the newest runs share, and those runs.
+    """Return times, shape (3, cases, snapshots), without what the newest runs share, and these.
 
     A run is off where ``MIN_NEAR`` of the cases are nearer to their median difference from their
     levels than to none. Looked at are the runs that ``without_shared_noise`` leaves: too few follow

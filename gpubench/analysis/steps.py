@@ -157,7 +157,7 @@ class _Series:
             return -1.0, True
         if far or gap >= self.certain_gap:
             return _CERTAIN, True
-        if shorter >= MIN_MIXED_LEVEL and _is_another_mix(before, after):
+        if is_another_mix(before, after):
             return 0.0, True
         separation, evidence = rank_evidence(before, after)
         if separation < MIN_SEPARATION:
@@ -266,8 +266,10 @@ def _gap(before: Floats, after: Floats) -> float:
     return float(max(after.min() - before.max(), before.min() - after.max()))
 
 
-def _is_another_mix(before: Floats, after: Floats) -> bool:
+def is_another_mix(before: Floats, after: Floats) -> bool:
     """Return whether one of two modes stayed where it was, while the median moved."""
+    if min(len(before), len(after)) < MIN_MIXED_LEVEL:
+        return False
     moved = np.percentile(after, MODES) - np.percentile(before, MODES)
     step = _median(after) - _median(before)
     return bool((moved * np.sign(step) < MIN_MODE_SHARE * abs(step)).any())
