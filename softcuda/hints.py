@@ -35,10 +35,10 @@ MIN_SAME_ADDRESS = 0.4
 """Of the lanes of atomic operations: with 16 bins at random 0.41 of 32 lanes meet another."""
 MIN_PAD_GAIN = 0.75
 """A pad that leaves more of the wavefronts is none."""
-MIN_WRAP_SHARE = 0.15
+MIN_WRAP_SHARE = 0.25
 WRAP_INSTRUCTIONS = 3
 """Of a negative index: the sign, the length or zero, the addition."""
-MIN_LANES_OFF = 0.2
+MIN_LANES_OFF = 0.15
 MIN_FLOAT64_SHARE = 0.02
 CONSTANT_BYTES = 65536
 """Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
@@ -250,17 +250,18 @@ def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
 def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
     accesses = _global(launch)
     all_sectors = sum(one.passes for one in accesses)
-    for one in accesses:
-        if one.kind != "store" or one.ideal < MIN_REUSE * one.sectors:
-            continue
-        if one.passes < MIN_SHARE * all_sectors:
+    stores = [one for one in accesses if one.kind == "store"]
+    for (file, line), group in _by_line(stores).items():
+        passes, ideal = sum(one.passes for one in group), sum(one.ideal for one in group)
+        different = max(one.sectors for one in group)  # the compiler has unrolled the loop
+        if ideal < MIN_REUSE * different or passes < MIN_SHARE * all_sectors:
             continue
         yield Hint(
-            *("written again", one.file, one.line),
-            f"{one.passes:,} sectors are written, of which {one.sectors:,} are different",
+            *("written again", file, line),
+            f"{passes:,} sectors are written, of which {different:,} are different",
             "a loop keeps its result in global memory",
             "add up in a local variable, and store it once behind the loop",
-            *(one.passes / all_sectors, "sectors"),
+            *(passes / all_sectors, "sectors"),
         )
 
 
