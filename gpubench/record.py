@@ -183,6 +183,25 @@ class RoundsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HintRecord:
+    """What costs more than it must at a line of a kernel, and what to change: see
+    ``softcuda.hints``."""
+
+    rule: str
+    evidence: str
+    """Two exact counts."""
+    cause: str
+    change: str
+    share: float
+    """Of what the kernel has of ``of``, 0 to 1."""
+    of: str
+    """``sectors``, ``wavefronts``, ``instructions`` ..."""
+    predicted: Mapping[str, str | int] | None = None
+    """The ``count`` that the change makes smaller, ``now`` and ``then``, by the addresses; ``None``
+    where the change is no pad and no swap."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineRecord:
     """Counts of one line of a kernel's code."""
 
@@ -191,6 +210,7 @@ class LineRecord:
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``softcuda.counts``; those that are 0 are left out."""
+    hints: tuple[HintRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +253,18 @@ class CountsRecord:
     """Why there are no counts; ``launches`` is then empty."""
     launches: tuple[LaunchRecord, ...] = ()
     """In the order of their first launch."""
+
+    @property
+    def hints(self) -> list[tuple[str, LineRecord, HintRecord]]:
+        """Kernel, line and hint, those of a kernel by their shares."""
+        found = [
+            (launch.kernel, line, hint)
+            for launch in self.launches
+            for line in launch.lines
+            for hint in line.hints
+        ]
+        kernels = [launch.kernel for launch in self.launches]
+        return sorted(found, key=lambda each: (kernels.index(each[0]), -each[2].share))
 
     @property
     def totals(self) -> dict[str, int]:
@@ -338,6 +370,8 @@ def _without_defaults(record: Line | LaunchRecord | LineRecord) -> dict[str, Any
             continue
         if each.name in ("launches", "lines"):
             content[each.name] = [*map(_without_defaults, value)]
+        elif each.name == "hints":
+            content[each.name] = [*map(asdict, value)]
         else:
             content[each.name] = asdict(value) if isinstance(value, Disturbance) else value
     return content

@@ -165,7 +165,7 @@ def _coalescing(launch: LaunchCounts) -> Iterator[Hint]:
     ]
     for (file, line), group in _by_line(scattered).items():
         excess = sum(one.passes - one.ideal for one in group)
-        told = _scattered_words(group[0], launch.block)
+        told = _scattered_words(group[0], launch.block, _has_rows_by_x(accesses))
         if told is None or excess < MIN_SHARE * all_sectors:
             continue
         cause, change, is_swap = told
@@ -184,10 +184,20 @@ def _coalescing(launch: LaunchCounts) -> Iterator[Hint]:
         )
 
 
+def _has_rows_by_x(accesses: Iterable[AccessCounts]) -> bool:
+    return any(
+        one.step_x == one.size and isinstance(one.step_y, int) and abs(one.step_y) > one.size
+        for one in accesses
+    )
+
+
 def _scattered_words(
-    one: AccessCounts, block: tuple[int, int, int]
+    one: AccessCounts, block: tuple[int, int, int], has_rows_by_x: bool
 ) -> tuple[str, str, bool] | None:
-    """Return cause and change of an access with too many sectors, and whether that is a swap."""
+    """Return cause and change of an access with too many sectors, and whether that is a swap.
+
+    ``has_rows_by_x``: another access goes along rows by threadIdx.x, which a swap would spoil.
+    """
     step, size = one.step_x, one.size
     if step == "varies":
         return (
@@ -209,7 +219,9 @@ def _scattered_words(
         return (
             f"threadIdx.x steps {_bytes(step)} and threadIdx.y {_bytes(one.step_y)}: "
             "x chooses the row",
-            "exchange threadIdx.x and threadIdx.y in the indices, and in block and grid",
+            "bring a tile through shared memory, so that threadIdx.x goes along the rows of both arrays"
+            if has_rows_by_x
+            else "exchange threadIdx.x and threadIdx.y in the indices, and in block and grid",
             True,
         )
     if abs(step) <= MAX_FIELDS * size:

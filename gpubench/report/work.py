@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from gpubench.names import format_shape
 from gpubench.report import text
 from gpubench.report.charts import LaunchMap, launch_maps
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.count_view import change_words, occupancy_words
+from gpubench.report.count_view import change_words, hint_words, occupancy_words
 from gpubench.report.findings import case_words
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Link, Site, kernel_label
@@ -105,6 +105,8 @@ class SourceLine:
     excess_bar: float
     """Percent, within ``sector_bar``."""
     is_after_gap: bool
+    hints: tuple[str, ...] = ()
+    """What costs more than it must there, and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,8 +446,10 @@ def _cause(change: CountChange) -> str:
 def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSource]:
     """Make the code that a case ran, a file at a time, the one with the most instructions first."""
     files: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    hints: dict[tuple[str, int], list[str]] = defaultdict(list)
     for line in site.table.count_lines(snapshot, name):
         _add(files[line.file][line.line], line)
+        hints[line.file, line.line] += map(hint_words, line.hints)
     ordered = sorted(
         files.items(),
         key=lambda item: -sum(one.get("ptx_instructions", 0) for one in item[1].values()),
@@ -461,7 +465,10 @@ def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSou
             file=file,
             commit=snapshot.commit.hash[:8],
             has_text=committed is not None,
-            lines=tuple(_source_lines(numbers, lines, texts)),
+            lines=tuple(
+                replace(line, hints=tuple(hints[file, line.number]))
+                for line in _source_lines(numbers, lines, texts)
+            ),
             more=left_out,
         )
 

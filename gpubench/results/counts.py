@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from gpubench.names import parse_benchmark_name
-from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.record import CountsRecord, HintRecord, LaunchRecord
 from gpubench.results.model import CaseName
 from gpubench.results.records import RecordFile
 from gpubench.statuses import FAILURES
@@ -65,6 +65,7 @@ class LineCounts:
     file: str
     line: int
     counts: Mapping[str, int]
+    hints: tuple[HintRecord, ...] = ()
 
 
 PROFILE = {
@@ -290,13 +291,16 @@ def profile_text(record: CountsRecord) -> str:
 def lines_text(record: CountsRecord) -> str:
     """Write the lines of a record as JSON, each once for all launches of its kernel."""
     totals: dict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
+    hints: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for launch in record.launches:
         for line in launch.lines:
             place = _clean(launch.kernel), _clean(line.file), line.line
             totals[place].update({n: launch.times * c for n, c in _named(line.counts).items()})
+            hints[place] += map(asdict, line.hints)
     return json.dumps(
         [
             {"kernel": kernel, "file": file, "line": line, "counts": dict(sorted(counts.items()))}
+            | ({"hints": of_line} if (of_line := hints[kernel, file, line]) else {})
             for (kernel, file, line), counts in sorted(totals.items())
         ]
     )
@@ -318,7 +322,11 @@ def read_profile(text: str) -> CaseCounts:
 
 def read_lines(text: str) -> tuple[LineCounts, ...]:
     """Read what ``lines_text`` wrote."""
-    return tuple(LineCounts(**line) for line in json.loads(text))
+    lines: list[dict[str, Any]] = json.loads(text)
+    return tuple(
+        LineCounts(**line | {"hints": tuple(HintRecord(**one) for one in line.get("hints", ()))})
+        for line in lines
+    )
 
 
 def _named(counts: Mapping[str, int]) -> dict[str, int]:

@@ -135,6 +135,12 @@ def test_a_hint_has_two_counts_a_cause_one_change_and_what_it_leaves() -> None:
     ]
 
 
+def test_a_swap_that_would_spoil_another_access_is_not_proposed() -> None:
+    rows = access(kind="store", step_x=4, step_y=128, passes=40)
+    hint = only(launch(access(step_y=4), rows))
+    assert hint.change.startswith("bring a tile through shared memory")
+
+
 @pytest.mark.parametrize(
     ("given", "cause"),
     [
