@@ -186,6 +186,25 @@ class RoundsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HintRecord:
+    """What costs more than it must at a line of a kernel, and what to change: see
+    ``softcuda.hints``."""
+
+    rule: str
+    evidence: str
+    """Two exact counts."""
+    cause: str
+    change: str
+    share: float
+    """Of what the kernel has of ``of``, 0 to 1."""
+    of: str
+    """``sectors``, ``wavefronts``, ``instructions`` ..."""
+    predicted: Mapping[str, str | int] | None = None
+    """The ``count`` that the change makes smaller, ``now`` and ``then``, by the addresses; ``None``
+    where the change is no pad and no swap."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineRecord:
     """Counts of one line of a kernel's code."""
 
@@ -197,6 +216,7 @@ class LineRecord:
     reason: str | None = None
     """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
     was not asked."""
+    hints: tuple[HintRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +263,18 @@ class CountsRecord:
     made_by: str | None = None
     """Versions of the compiler and the processor that it compiled for: ``numba 0.68.1, LLVM 22.1.0,
     haswell``; ``None`` of ``cuda``, where facts of the run have them."""
+
+    @property
+    def hints(self) -> list[tuple[str, LineRecord, HintRecord]]:
+        """Kernel, line and hint, those of a kernel by their shares."""
+        found = [
+            (launch.kernel, line, hint)
+            for launch in self.launches
+            for line in launch.lines
+            for hint in line.hints
+        ]
+        kernels = [launch.kernel for launch in self.launches]
+        return sorted(found, key=lambda each: (kernels.index(each[0]), -each[2].share))
 
     @property
     def totals(self) -> dict[str, int]:
@@ -348,6 +380,8 @@ def _without_defaults(record: Line | LaunchRecord | LineRecord) -> dict[str, Any
             continue
         if each.name in ("launches", "lines"):
             content[each.name] = [*map(_without_defaults, value)]
+        elif each.name == "hints":
+            content[each.name] = [*map(asdict, value)]
         else:
             content[each.name] = asdict(value) if isinstance(value, Disturbance) else value
     return content

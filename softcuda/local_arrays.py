@@ -8,6 +8,7 @@ that fill the sanitizer sees such a read (``native/sanitizer.c``).
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from softcuda.importing import change_on_import
@@ -49,8 +50,7 @@ def _change(module: Any) -> None:
 def _drop_fill(entry: Any, name: str) -> None:
     """Put ``_KEEP`` in place of the zeros that Numba's ``alloca_once`` stores into the newest local
     array."""
-    from llvmlite import ir
-
+    ir: Any = import_module("llvmlite.ir")
     stores = [
         one
         for one in entry.instructions

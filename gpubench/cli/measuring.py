@@ -276,6 +276,12 @@ def verify(
     "instructions of SASS.",
 )
 @click.option(
+    "--hints",
+    is_flag=True,
+    help="Name lines that cost more than they must, with two counts, the cause and one change: at "
+    "most three a kernel.",
+)
+@click.option(
     "--gpu",
     "gpu_names",
     multiple=True,
@@ -301,6 +307,7 @@ def count(
     where: str | None,
     axes: tuple[str, ...],
     lines: bool,
+    hints: bool,
     gpu_names: tuple[str, ...],
     cpu: bool,
     callgrind: bool,
@@ -341,10 +348,10 @@ def count(
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
-        listed = [counts.case_row(*row, gpus, lines=lines) for row in rows]
+        listed = [counts.case_row(*row, gpus, lines=lines, hints=hints) for row in rows]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*counts.report(rows, place, gpus, lines=lines), sep="\n")
+        OUT.print(*counts.report(rows, place, gpus, lines=lines, hints=hints), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

@@ -17,7 +17,7 @@ from gpubench.names import format_shape
 from gpubench.report import text
 from gpubench.report.charts import LaunchMap, launch_maps
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.count_view import change_words, occupancy_words
+from gpubench.report.count_view import change_words, hint_words, occupancy_words
 from gpubench.report.findings import case_words
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Link, Site, kernel_label
@@ -114,8 +114,9 @@ class SourceLine:
     excess_bar: float
     """Percent, within ``sector_bar``."""
     is_after_gap: bool
-    note: str
-    """Why a loop of Numba's on the CPU is not vectorized; empty elsewhere."""
+    notes: tuple[str, ...] = ()
+    """What costs more than it must there, with what to change, and why a loop of Numba's on the CPU
+    is not vectorized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,11 +491,12 @@ def _cause(change: CountChange) -> str:
 def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSource]:
     """Make the code that a case ran, a file at a time, the one with the most instructions first."""
     files: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
-    notes: dict[tuple[str, int], str] = {}
+    notes: dict[tuple[str, int], list[str]] = defaultdict(list)
     for line in site.table.count_lines(snapshot, name):
         _add(files[line.file][line.line], line)
+        notes[line.file, line.line] += map(hint_words, line.hints)
         if line.reason is not None:
-            notes[line.file, line.line] = not_vectorized_words(line.reason)
+            notes[line.file, line.line].append(not_vectorized_words(line.reason))
     ordered = sorted(
         files.items(),
         key=lambda item: -sum(map(derived.executed_instructions, item[1].values())),
@@ -514,7 +516,7 @@ def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSou
             headings=_CPU_HEADINGS if is_on_cpu else _CUDA_HEADINGS,
             bars=_CPU_BARS if is_on_cpu else _CUDA_BARS,
             lines=tuple(
-                replace(line, note=notes.get((file, line.number), ""))
+                replace(line, notes=tuple(notes[file, line.number]))
                 for line in _source_lines(numbers, lines, texts)
             ),
             more=left_out,
@@ -574,7 +576,6 @@ def _source_lines(
             sector_bar=_percent(sectors, most_sectors),
             excess_bar=_percent(max(derived.excess_sectors(counts), 0), most_sectors),
             is_after_gap=before is not None and number > before + 1,
-            note="",
         )
         before = number
 

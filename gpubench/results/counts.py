@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from gpubench.names import parse_benchmark_name
-from gpubench.record import CountsRecord, CountTarget, LaunchRecord
+from gpubench.record import CountsRecord, CountTarget, HintRecord, LaunchRecord
 from gpubench.results.model import CaseName
 from gpubench.results.records import RecordFile
 from gpubench.statuses import FAILURES
@@ -71,6 +71,7 @@ class LineCounts:
     reason: str | None = None
     """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
     was not asked."""
+    hints: tuple[HintRecord, ...] = ()
 
 
 PROFILE = {
@@ -327,16 +328,19 @@ def lines_text(record: CountsRecord) -> str:
     """Write the lines of a record as JSON, each once for all launches of its kernel."""
     totals: dict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
     reasons: dict[tuple[str, str, int], str] = {}
+    hints: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for launch in record.launches:
         for line in launch.lines:
             place = _clean(launch.kernel), _clean(line.file), line.line
             totals[place].update({n: launch.times * c for n, c in _named(line.counts).items()})
             if line.reason is not None:
                 reasons[place] = _clean(line.reason)
+            hints[place] += map(asdict, line.hints)
     return json.dumps(
         [
             dict(zip(("kernel", "file", "line"), place, strict=True))
             | {"counts": dict(sorted(counts.items())), "reason": reasons.get(place)}
+            | ({"hints": of_line} if (of_line := hints[place]) else {})
             for place, counts in sorted(totals.items())
         ]
     )
@@ -358,7 +362,11 @@ def read_profile(text: str) -> CaseCounts:
 
 def read_lines(text: str) -> tuple[LineCounts, ...]:
     """Read what ``lines_text`` wrote."""
-    return tuple(LineCounts(**line) for line in json.loads(text))
+    lines: list[dict[str, Any]] = json.loads(text)
+    return tuple(
+        LineCounts(**line | {"hints": tuple(HintRecord(**one) for one in line.get("hints", ()))})
+        for line in lines
+    )
 
 
 def _named(counts: Mapping[str, int]) -> dict[str, int]:

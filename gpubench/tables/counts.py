@@ -19,7 +19,7 @@ from gpubench.names import format_shape
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.report import text
-from gpubench.report.count_view import occupancy_words
+from gpubench.report.count_view import hint_words, occupancy_words
 from gpubench.report.declared_view import declared_words
 from gpubench.statuses import FAILURES
 from gpubench.tables import verdicts
@@ -56,9 +56,10 @@ def report(
     gpus: Sequence[Gpu] = (),
     *,
     lines: bool = False,
+    hints: bool = False,
 ) -> Iterator[RenderableType]:
-    """Show a row for each case, code line by line where asked, bounds on GPUs, and where declared
-    work is not what is counted."""
+    """Show a row for each case, code line by line and hints where asked, bounds on GPUs, and where
+    declared work is not what is counted."""
     if rows:
         shown = [each for row in rows for each in _case_rows(*row)]
         yield table(
@@ -69,6 +70,8 @@ def report(
     if lines:
         for case, outcome in rows:
             yield from _code(case, outcome)
+    if hints:
+        yield from _hint_lines(rows)
     yield from verdicts.reasons(rows)
     for case, outcome in rows:
         name = f"{case.group.title} {case.identity}".strip()
@@ -89,7 +92,12 @@ def report(
 
 
 def case_row(
-    case: Case, outcome: Verified, gpus: Sequence[Gpu] = (), *, lines: bool = True
+    case: Case,
+    outcome: Verified,
+    gpus: Sequence[Gpu] = (),
+    *,
+    lines: bool = True,
+    hints: bool = False,
 ) -> dict[str, Any]:
     """Return one case as JSON shows it."""
     row = verdicts.case_row(case, outcome)
@@ -103,6 +111,8 @@ def case_row(
                 for gpu in gpus
                 if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
             ]
+        if hints:
+            row["hints"] = _hints_as_data(outcome.counts)
         if lines and outcome.code is not None:
             row["counts"]["sass"] = asdict(outcome.code)
     return row
@@ -206,6 +216,25 @@ def _numbers(
         str(max(registers)) if registers else "",
         f"{counts.get('ptx_instructions', 0):,}",
     )
+
+
+def _hint_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
+    """Yield the hints of each kernel of each counted case, in the order of their shares."""
+    for case, outcome in rows:
+        if outcome.counts is None or outcome.counts.missing is not None:
+            continue
+        name = f"{case.group.title} {case.identity}".strip()
+        of_case = outcome.counts.hints
+        yield Text(f"\n{name}: {text.plural(len(of_case), 'hint') if of_case else 'no hint'}")
+        for _, line, hint in of_case:
+            yield Text(f"  {line.file}:{line.line}: {hint_words(hint)}")
+
+
+def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:
+    return [
+        {"kernel": kernel, "file": line.file, "line": line.line, **asdict(hint)}
+        for kernel, line, hint in counts.hints
+    ]
 
 
 def declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:

@@ -1,6 +1,6 @@
 /* What the requests of one access of the code have in common (facts.c). */
 #pragma once
-#include "counts.h"
+#include "requests.h"
 
 /* Whether a number was the same in all requests that have it. */
 enum sc_known { SC_UNKNOWN, SC_FIXED, SC_VARIES };
