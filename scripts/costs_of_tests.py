@@ -1,6 +1,6 @@
 """Record what test files cost in ``tests/costs.txt``: the processor seconds of their quick tests.
 
-    python -m pytest -p scripts.test_costs -m "not gpu and not systems" tests/suite
+    python -m pytest -p scripts.costs_of_tests -m "not gpu and not systems" tests/suite
 
 A pytest plugin, which replaces the lines of the files that it sees. Processor seconds are those of
 pytest's process and of the processes that a test waited for, setup included: they say the same on a
