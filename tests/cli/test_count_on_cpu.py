@@ -1,5 +1,7 @@
 """``gpubench count --cpu``: what Numba's code does beside each case that is right, and reasons."""
 
+# ruff: noqa: RUF001 (the command writes multiplication signs)
+
 from __future__ import annotations
 
 import json
@@ -89,7 +91,7 @@ def test_code_is_shown_with_counts_and_with_the_reason_of_llvm(project: Path) ->
         result.stdout
     )
     assert "sums.total numpy n=1000: LLVM's code is counted of numba" in result.stdout
-    assert "`flops` declares 3,000 operations, 3.00x as many: 1,000 are counted" in result.stdout
+    assert "`flops` declares 3,000 operations, 3.00× as many: 1,000 are counted" in result.stdout
     assert not list(project.rglob("*.nbc")), "counted code must not be kept"
 
 
