@@ -15,7 +15,7 @@ from gpubench.counts.instructions import Measured, measured_counts
 from gpubench.counts.ir import Block, Function, Module
 
 _LOCATION_SUFFIX = re.compile(r",? !dbg !\d+")
-_TOTAL = "GPUBENCH_TOTAL"
+_TOTAL = "{total}"
 """Stands for the length of the array of counts until all blocks are known."""
 _MASK_WIDTH = re.compile(r"@llvm\.ctpop\.i(\d+)\(")
 

@@ -49,6 +49,13 @@ CPU_COUNTS: Mapping[str, str] = {
 }
 """By name, what is counted. ``docs/counts.md`` has this table."""
 
+
+def format_cpu_reference() -> str:
+    """Return the table of counts for ``docs/counts.md``."""
+    rows = (f"| `{name}` | {meaning} |" for name, meaning in CPU_COUNTS.items())
+    return "\n".join(["| count | meaning |", "| --- | --- |", *rows, ""])
+
+
 _FLOAT_PRECISION = {"half": "16", "bfloat": "16", "float": "32", "double": "64"}
 
 _ASSIGNED = re.compile(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # reports without counted work start without it
 COUNT_LOOKS: Mapping[CountVerdict, Look] = {"grew": WORSE, "lost": BROKEN, "improved": BETTER}
 """Verdicts that are not here tell of no difference."""
 
-TITLE = "Counted work: exact figures of the device in software, and no times"
+TITLE = "Counted work: exact figures, and no times"
 
 
 @dataclass(frozen=True, slots=True)
