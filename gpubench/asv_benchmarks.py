@@ -93,7 +93,7 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     }
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         # A process of a case has no use for these.
-        from gpubench.counts.ahead import count_ahead
+        from gpubench.measure.count_ahead import count_ahead
         from gpubench.measure.verify_ahead import verify_ahead
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.

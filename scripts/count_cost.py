@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 from figures import add_option, record, recording
 
 from gpubench.backends.devices import is_cuda
-from gpubench.counts.cases import is_counted_on_cpu
 from gpubench.environment import environment
+from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.verify_cases import Manner, Verified, Verifier, verified
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan

@@ -28,7 +28,7 @@ ENTRY_MODULES = frozenset({"", "__main__", "asv_benchmarks", "asv_plugin", "note
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     (SHARED,),
-    ("kernels", "backends", "suite"),
+    ("kernels", "backends", "suite", "counts"),
     ("plan", "work"),
     ("measure", "results"),
     ("analysis",),
@@ -45,6 +45,7 @@ SAYS: Mapping[str, str] = {
     "kernels": "the library",
     "backends": "NumPy, Numba, CUDA",
     "work": "what a kernel needs at best",
+    "counts": "what Numba's LLVM code does",
     "plan": "a suite to cases",
     "results": "files to a table",
     "measure": "a case to a time",

@@ -359,7 +359,6 @@ def _count_on_cpu(
     cases: Sequence[Case], preset: str | None, *, lines: bool, callgrind: bool, as_json: bool
 ) -> None:
     """Verify these cases, count what those do that are right, and print it."""
-    from gpubench.counts import tables
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
@@ -375,10 +374,10 @@ def _count_on_cpu(
         is_interrupted = bool(interrupted)
     shown = [(case, outcome, counted.get(id(case))) for case, outcome in rows]
     if as_json:
-        listed = [tables.case_row(*row) for row in shown]
+        listed = [cpu_counts.case_row(*row) for row in shown]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*tables.report(shown, lines=lines), sep="\n")
+        OUT.print(*cpu_counts.report(shown, lines=lines), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

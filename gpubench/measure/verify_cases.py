@@ -24,7 +24,6 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
-from gpubench.counts.cases import CaseCounter, CpuCode, why_not_with_one_thread
 from gpubench.counts.processor import counting_variables
 from gpubench.environment import environment
 from gpubench.errors import NoDeviceError
@@ -33,6 +32,7 @@ from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
+from gpubench.measure.cpu_counting import CaseCounter, CpuCode, why_not_with_one_thread
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (

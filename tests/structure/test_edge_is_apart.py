@@ -16,7 +16,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("gpubench", "softcuda", "suites", "reports", "docs", "tests", "scripts", "benchmarks")
-NEEDED = ("conftest.py", "pyproject.toml", "asv.conf.json", "README.md", "CONTRIBUTING.md")
+NEEDED = (
+    "conftest.py",
+    "costs.txt",
+    "pyproject.toml",
+    "asv.conf.json",
+    "README.md",
+    "CONTRIBUTING.md",
+)
 QUICK = ("tests/structure", "tests/suite", "tests/plan", "tests/work", "tests/analysis")
 EDGES = sorted(path.name for path in (ROOT / "gpubench/edge").iterdir() if path.is_dir())
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from gpubench.backends.software import cpu_counts_wanted
-from gpubench.counts.cases import is_counted_on_cpu
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.provenance import Provenance
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.verify_ahead import is_asked

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from gpubench.counts.cases import is_counted_on_cpu
 from gpubench.counts.remarks import LoopRemark, advice_for
+from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.instructions import Instructions
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
