@@ -55,7 +55,13 @@ MAX_QUICK_SECONDS = 2.0
 def _quick_costs() -> dict[str, float]:
     """Return the processor seconds of test files that ``scripts/costs_of_tests.py`` recorded.
     A file without a record is a new one, and runs."""
-    lines = Path(__file__).with_name("costs.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        Path(__file__)
+        .with_name("tests")
+        .joinpath("costs.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     return {file: float(seconds) for seconds, file in map(str.split, lines)}
 
 

@@ -362,6 +362,7 @@ def _count_on_cpu(
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
+    from gpubench.tables import cpu_counts
 
     if not cases:
         raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")

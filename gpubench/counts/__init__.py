@@ -2,5 +2,5 @@
 
 ``hooks`` puts counters into what Numba compiles. ``ir`` and ``counters`` read and change LLVM's
 optimized code, ``instructions`` says what one instruction counts, and ``cpu`` adds up what a call
-did. ``remarks`` has LLVM's reasons in plain words, and ``tables`` shows all of it.
+did. ``remarks`` has LLVM's reasons in plain words.
 """

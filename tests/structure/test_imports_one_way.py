@@ -71,7 +71,7 @@ def test_no_modules_import_each_other(rooms: Any) -> None:
 def test_an_import_in_a_function_and_one_for_types_are_seen(rooms: Any) -> None:
     seen = {(one.importer, one.imported, one.for_types_only) for one in rooms.imports()}
 
-    assert ("cli.reading", "report.render", False) in seen
+    assert ("cli.reporting", "report.render", False) in seen
     assert ("measure.observers.protocol", "measure.case_run", True) in seen
 
 
