@@ -14,7 +14,6 @@ PRESET ?= smoke
 TESTERS ?= 2
 LEFT_OUT := $(if $(THOROUGH),,and not thorough)
 SIDE_BY_SIDE := -n $(TESTERS) --no-loadscope-reorder
-QUICK := $(addprefix tests/,structure suite plan measure work results analysis report/test_golden_view_models.py)
 MINUTES ?= 5
 SEED ?= 1
 COMMITS ?= HEAD^!
@@ -25,33 +24,34 @@ UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 # Tests and benchmarks start many processes: none of them should compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
+# Most modules of what is installed are never imported: those that are, compile themselves once.
+export PIP_COMPILE ?= 0
 
-.PHONY: help bench quick test test-thorough test-systems lint types docs wheel release test-lowest site pictures tutorial gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench quick test test-ci test-thorough test-systems lint types docs wheel release test-lowest site pictures tutorial gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report; without a GPU, check and count CUDA on one in software
-	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
-	@ls .asv/results/*/calibration.gpubench >/dev/null 2>&1 || echo "Once for each machine: $(BIN)/gpubench calibrate measures for two minutes how much its runs differ"
-	@if [ -z "$${GPUBENCH_SOFTCUDA+set}" ] && [ "$(PRESET)" = smoke ] \
-	    && ! $(BIN)/python scripts/gpu_here.py >/dev/null && $(BIN)/python scripts/softcuda_here.py; \
-	then export GPUBENCH_SOFTCUDA=1; fi; \
-	set -x; GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
-	$(BIN)/gpubench report
+	@GPUBENCH_PRESET=$(PRESET) $(BIN)/python scripts/bench.py $(COMMITS)
 
-quick: $(VENV)/installed-test  ## Run in a minute the tests of most rooms: no browser, no asv, no CUDA
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(QUICK) -m "not gpu and not slow and not systems and not thorough"
+quick: $(VENV)/installed-test  ## Run in a minute the tests of all rooms that take milliseconds: no browser, no asv, no CUDA
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not gpu and not slow and not ci and not browser and not end_to_end and not systems and not thorough"
 
 test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software
 	@if $(BIN)/python scripts/gpu_here.py >/dev/null; then \
-	    $(BIN)/python -m pytest -m "not systems and not thorough"; \
+	    $(BIN)/python -m pytest -m "not ci and not systems and not thorough"; \
 	else \
 	    code=0; \
-	    $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not gpu and not systems and not thorough" || code=1; \
-	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "gpu and not gpu_time and not thorough" || code=1; \
+	    $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not gpu and not ci and not systems and not thorough" || code=1; \
+	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests -m "gpu and not gpu_time and not ci and not systems and not thorough" || code=1; \
 	    exit $$code; \
 	fi
+
+test-ci: $(VENV)/installed-test  ## Run what `make test` leaves to continuous integration: each real `asv run`, the whole kernel library on CUDA in software
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "ci and not gpu and not systems and not thorough"
+	$(BIN)/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "ci and gpu and not gpu_time and not systems and not thorough"
 
 test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects, more launches, all architectures
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "thorough and not gpu and not systems"

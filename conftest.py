@@ -45,6 +45,44 @@ def pytest_configure() -> None:
         no_gpu_reason()
 
 
+_SELECTIVE_MARKS = ("gpu", "thorough", "ci")
+
+MAX_QUICK_SECONDS = 2.0
+"""Processor seconds of the tests of a file of which ``-m "... and not slow"`` has no use, by
+``costs.txt``: all other files together take a minute on two cores."""
+
+
+def _quick_costs() -> dict[str, float]:
+    """Return the recorded processor seconds of test files, which ``scripts/costs_of_tests.py`` writes.
+    A file without a record is a new one, and runs."""
+    lines = Path(__file__).with_name("costs.txt").read_text(encoding="utf-8").splitlines()
+    return {file: float(seconds) for seconds, file in map(str.split, lines)}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file of which ``-m`` selects nothing: importing all takes half a minute.
+
+    ``-m "gpu and ..."`` needs files that name the mark ``gpu``; ``-m "... and not slow"``, as of
+    ``make quick``, has no use for a file that takes long.
+    """
+    if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
+        return None
+    words = config.option.markexpr.split(" and ")
+    if not all(re.fullmatch(r"(not )?\w+", word) for word in words):
+        return None
+    if "not slow" in words:
+        costs = config.stash.setdefault(_COSTS, _quick_costs())
+        file = collection_path.relative_to(Path(__file__).parents[1]).as_posix()
+        if costs.get(file, 0.0) >= MAX_QUICK_SECONDS:
+            return True
+    needed = [word for word in words if word in _SELECTIVE_MARKS]
+    text = collection_path.read_text(encoding="utf-8") if needed else ""
+    return True if any(f"pytest.mark.{mark}" not in text for mark in needed) else None
+
+
+_COSTS = pytest.StashKey[dict[str, float]]()
+
+
 _TOGETHER = ("browser", "end_to_end", "histories", "kernels")
 """Folders whose files share what takes long to make: a browser, asv's environment, the library's
 compiled code, which two processes should not write to the same files at once."""

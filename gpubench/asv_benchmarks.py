@@ -1,5 +1,5 @@
 """Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time,
-and for CUDA on the device in software one ``track_*`` for each cost that is counted.
+and where they are asked for, of CUDA on the device in software, one ``track_*`` for each count.
 
 asv instantiates a class without arguments, calls ``setup`` with the case's identity before every
 sample, reads the clock from ``timer`` and runs ``time_*`` once between two readings of it.
@@ -26,7 +26,7 @@ from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
-from gpubench.backends.software import counts_model, counts_wanted, requested
+from gpubench.backends.software import counts_model, counts_wanted, requested, tracks_wanted
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
@@ -92,11 +92,15 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         each.group.class_name: benchmark_class(each, count, provenance) for each in expansions
     }
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
-        from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
+        # A process of a case has no use for these.
+        from gpubench.counts.ahead import count_ahead
+        from gpubench.measure.verify_ahead import verify_ahead
 
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
-        verify_ahead(chain.from_iterable(each.cases for each in expansions), provenance)
+        cases = [*chain.from_iterable(each.cases for each in expansions)]
+        verify_ahead(cases, provenance)
+        count_ahead(cases, provenance)
         for name in sorted({name for each in expansions for name in each.group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()
@@ -146,7 +150,8 @@ def benchmark_class(
         },
     }
     counted = [case for case in cases if is_cuda(case.device)]
-    if counted and group.times and requested() and counts_wanted():
+    is_counted = counted and group.times and requested() and counts_wanted()
+    if is_counted and tracks_wanted(asv_settings().benchmarks):
         tracked = TrackedBenchmark(expansion, provenance)
         attributes |= {
             f"track_{name}": _track_method(expansion, name, cost, counted, source, tracked)

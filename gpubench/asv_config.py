@@ -47,6 +47,8 @@ class AsvConfig:
     thresholds: tuple[tuple[str, float], ...] = ()
     """``regressions_thresholds``: regular expressions of benchmarks, each with the share by which
     a value changes at least."""
+    higher_is_better: tuple[str, ...] = ()
+    """Regular expressions of benchmarks of which more is better whatever their unit."""
     faults: tuple[Fault, ...] = ()
 
 
@@ -88,6 +90,7 @@ def read_config(path: Path, beside: Path | None = None) -> AsvConfig:
         words = f"it is not read, so that the history is that of HEAD: {error}"
         return AsvConfig(folder, folder, path=path, faults=(Fault(str(path), 0, 0, words),))
     thresholds, faults = _thresholds(content, path)
+    higher, more_faults = _higher_is_better(content, path)
     return AsvConfig(
         folder,
         _repository(folder, content, beside or folder),
@@ -97,7 +100,8 @@ def read_config(path: Path, beside: Path | None = None) -> AsvConfig:
         html_dir=folder / html if (html := _path(content.get("html_dir"))) else None,
         show_commit_url=_web_address(content.get("show_commit_url")),
         thresholds=thresholds,
-        faults=faults,
+        higher_is_better=higher,
+        faults=(*faults, *more_faults),
     )
 
 
@@ -131,6 +135,23 @@ def _thresholds(
         else:
             thresholds.append((pattern, float(share)))
     return tuple(thresholds), tuple(faults)
+
+
+def _higher_is_better(
+    content: Mapping[str, Any], path: Path
+) -> tuple[tuple[str, ...], tuple[Fault, ...]]:
+    """Return the expressions of benchmarks of which more is better, and what is wrong with the
+    others."""
+    given = content.get("higher_is_better") or []
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        words = '`higher_is_better` is a list such as ["track_score"]; it is not used'
+        return (), (Fault(str(path), 0, 0, words),)
+    wrong = {one: fault for one in given if (fault := pattern_fault(one, ""))}
+    faults = (
+        Fault(str(path), 0, 0, f"`higher_is_better` of {one!r} is not used: {fault}")
+        for one, fault in wrong.items()
+    )
+    return tuple(one for one in given if one not in wrong), tuple(faults)
 
 
 def _candidates(results_dir: Path) -> Iterator[Path]:

@@ -16,11 +16,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asv import runner
 from asv.console import log
@@ -31,11 +31,14 @@ from gpubench.distribution import describe_conflict, write_local_requirement
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
-from gpubench.names import parse_benchmark_name, verify_command
+from gpubench.names import parse_benchmark_name
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
-from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.temporary import remove_abandoned
+
+if TYPE_CHECKING:
+    from gpubench.analysis.run_summary import RunSummary
+    from gpubench.results import Row
 
 REPORT_FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -45,10 +48,6 @@ KEEPING = ("run", "continuous", "find")
 
 QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
-
-
-MAX_UNTIMED_REASONS = 5
-"""Reasons why cases have no time, at the end of a run; the report has all."""
 
 
 def export_settings() -> None:
@@ -165,37 +164,49 @@ def say_what_is_compiled_anew() -> None:
         log.flush()  # the end of the line, which asv has written already after its own last one
 
 
-def say_why_there_is_no_time() -> None:
-    """At the end of a run, each once: the reasons why cases have no time, the most frequent first.
+def say_what_was_measured() -> None:
+    """At the end of a run: the best and the worst speedup, what is wrong or skipped, the next
+    command. asv shows none of them. What goes wrong here is a warning."""
+    measured: dict[str, set[tuple[str, str]]] = {}
+    for path, record in _lines_of_run("benchmark"):
+        measured.setdefault(path.name, set()).add((record.benchmark, record.case))
+    if not measured:
+        return
+    from gpubench.tables.run_summary import summary_lines  # asv itself has no use for the table
 
-    asv shows ``n/a`` and ``failed``, and of a failed one the traceback.
-    """
-    last = {
-        (path, record.benchmark, record.case): record
-        for path, record in _lines_of_run("benchmark")
-        if isinstance(record, CaseRecord)
-    }
-    causes: dict[tuple[str, str], list[CaseRecord]] = {}
-    for record in last.values():
-        if record.status not in ("ok", "started"):
-            reason = (record.reason or "no reason is known").splitlines()[0]
-            causes.setdefault((record.status, reason), []).append(record)
-    frequent = sorted(causes.items(), key=lambda cause: -len(cause[1]))
-    for (status, reason), records in frequent[:MAX_UNTIMED_REASONS]:
-        cases = "1 case" if len(records) == 1 else f"{len(records)} cases"
-        log.info(f"gpubench: {cases} {status}: {reason}{_next(records[0])}")
-    if (left := len(causes) - MAX_UNTIMED_REASONS) > 0:
-        log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
+    try:
+        lines = summary_lines(_summary(measured))
+    except Exception as error:
+        lines = [f"no summary: {type(error).__name__}: {error}", "next: gpubench report"]
+    for line in lines:
+        log.info(f"gpubench: {line}")
     log.flush()
 
 
-def _next(record: CaseRecord) -> str:
-    """Return the command that shows more of a case that failed."""
-    name = parse_benchmark_name(record.benchmark)
-    if record.status in UNMEASURED_STATUSES or name is None:
-        return ""
-    command = verify_command(name.suite, name.kernel, name.implementation, record.case)
-    return f"; see `{command}`"
+def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
+    """Return what this run showed of these benchmarks and cases, by the name of the record."""
+    from gpubench.analysis.run_summary import summarize
+    from gpubench.project.opening import project_table
+
+    settings, project = asv_settings(), Path.cwd()  # asv changes into its configuration's folder
+    suites = asked_folder(project / "suites")
+    table, _ = project_table(Path(settings.results_dir or ""), project, suites)
+    rows: list[Row] = []
+    counted = 0
+    for setup in table.setups:
+        for snapshot in table.snapshots(setup):
+            name = f"{snapshot.commit.hash[:8]}-{setup.environment}{SUFFIX}"
+            of_run = measured.get(name, set())
+            if snapshot.measured_on != settings.machine or not of_run:
+                continue
+            chosen = {
+                case: row
+                for case, row in table.rows(snapshot).items()
+                if (case.benchmark.asv_name, case.case) in of_run
+            }
+            rows += chosen.values()
+            counted += sum(case in chosen for case in table.counts(snapshot))
+    return summarize(rows, counted)
 
 
 def record_what_was_lost() -> None:
@@ -302,6 +313,6 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
 export_settings()
 runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
+atexit.register(say_what_was_measured)  # runs after what is registered below: its end is the last
 atexit.register(say_what_is_compiled_anew)
-atexit.register(say_why_there_is_no_time)
 atexit.register(record_what_was_lost)

@@ -72,6 +72,10 @@ class KernelError(GpubenchError):
     """A function, factory, launcher or source named by a suite that cannot be loaded."""
 
 
+class NoDeviceError(KernelError):
+    """A module that needs a CUDA device to be imported, on a machine without one."""
+
+
 class ResultsError(GpubenchError):
     """A results directory that cannot be read at all."""
 
@@ -80,21 +84,32 @@ class DamagedTable(ResultsError):
     """The table's file is damaged. The same work, done again, reads results without that file."""
 
 
+MAX_PLACES = 6
+"""Most other places that a joined fault lists."""
+
+
 def join_repeats(faults: Iterable[Fault]) -> list[Fault]:
-    """Return the faults with those of one file and one message as one, which names the lines of
-    the others: ten implementations of a module that is not there are one thing to mend."""
-    lines: dict[tuple[str, str], list[Fault]] = {}
+    """Return the faults with those of one message as one, which names the places of the others:
+    ten implementations of a module that is not there are one thing to fix."""
+    alike: dict[str, list[Fault]] = {}
     for fault in faults:
-        lines.setdefault((fault.path, fault.message), []).append(fault)
+        alike.setdefault(fault.message, []).append(fault)
     joined = []
-    for first, *others in lines.values():
-        also = sorted({other.line for other in others} - {first.line})
+    for first, *others in alike.values():
+        lines = sorted({other.line for other in others if other.path == first.path} - {first.line})
+        also = [f"line{'s' * (len(lines) > 1)} {_listed(map(str, lines))}"] if lines else []
+        also += dict.fromkeys(f"{one.path}:{one.line}" for one in others if one.path != first.path)
+        if len(also) > MAX_PLACES:
+            also[MAX_PLACES:] = [f"{len(also) - MAX_PLACES} places more"]
         if also:
-            *some, last = map(str, also)
-            listed = f"lines {', '.join(some)} and {last}" if some else f"line {last}"
-            first = replace(first, message=f"{first.message} (so in {listed})")
+            first = replace(first, message=f"{first.message} (so in {_listed(also)})")
         joined.append(first)
     return joined
+
+
+def _listed(items: Iterable[str]) -> str:
+    *some, last = items
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def describe_error(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -88,6 +89,35 @@ def top_level(folder: Path) -> Path | None:
     """Return the working tree that a folder is in, its links followed; ``None`` outside of one."""
     printed = os.fsdecode(ask_git(folder, "rev-parse", "--show-toplevel")).rstrip("\n")
     return Path(os.path.realpath(printed)) if printed else None
+
+
+def outermost_top_level(folder: Path) -> Path | None:
+    """Return the working tree that a folder is in; in a submodule, that of the project which pins
+    the submodule to a commit."""
+    top = top_level(folder)
+    while top is not None and (top / ".git").is_file():
+        printed = os.fsdecode(ask_git(top, "rev-parse", "--show-superproject-working-tree"))
+        if not printed.strip():  # a worktree
+            break
+        top = Path(os.path.realpath(printed.rstrip("\n")))
+    return top
+
+
+def list_files(folder: Path) -> Iterator[str]:
+    """Yield the files of a working tree by their paths below the folder: those that git tracks or
+    would track, also in submodules and in other repositories inside. Nothing without git."""
+    listed = ask_git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, os.fsdecode(listed).split("\0")):
+        inner = folder / name
+        if inner.is_symlink() or not (inner / ".git").exists():
+            yield name
+        elif not is_environment(inner.parent):  # asv's checkout
+            yield from (f"{name.rstrip('/')}/{file}" for file in list_files(inner))
+
+
+def is_environment(folder: Path) -> bool:
+    """Return whether a folder is an environment of Python, of venv or of conda."""
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
 
 
 def read_committed(repository: Repository, commit: str, file: str) -> bytes:

@@ -135,6 +135,18 @@ def is_gpu(device: str) -> bool:
     return device_kind(device) in GPU_DEVICES
 
 
+_RATE = re.compile(
+    r"/ ?s(ec(onds?)?)?$|per second|\b[kmgtp]?flops?\b|\b[kmg]?hz\b|\bpoints?\b|\bfps\b",
+    re.IGNORECASE,
+)
+
+
+def is_rate(unit: str) -> bool:
+    """Return whether of a value in this unit more is better: what is done in a second (``GFLOPS``,
+    ``MB/s``), and points of a score."""
+    return bool(_RATE.search(unit))
+
+
 def kernel_title(suite: str, kernel: str) -> str:
     """Name of a kernel among all: ``vector_add``, or ``suite.kernel`` where the two differ."""
     return kernel if suite == kernel else f"{suite}.{kernel}"
@@ -228,9 +240,30 @@ def verify_command(suite: str, kernel: str, implementation: str, identity: str) 
 
     It names the values of the case, which a suite's preset need not have.
     """
+    return _command(["verify"], suite, kernel, implementation, identity)
+
+
+def _command(words: list[str], suite: str, kernel: str, implementation: str, identity: str) -> str:
     name = kernel if suite == kernel else f"{suite}::{kernel}"
     kept = [f"implementation={implementation}", *identity.split()]
-    return shlex.join(["gpubench", "verify", name, *(word for one in kept for word in ("-a", one))])
+    options = (word for one in kept for word in ("-a", one))
+    return shlex.join(["gpubench", *words, name, *options])
+
+
+def since_command(
+    suite: str, kernel: str, implementation: str, identity: str, good: str, bad: str
+) -> str:
+    """Return the command that finds the commit between two at which a case changed."""
+    words = ["since", "--good", good, "--bad", bad]
+    return _command(words, suite, kernel, implementation, identity)
+
+
+def measure_command(
+    suite: str, kernel: str, implementation: str, identity: str, old: str, new: str
+) -> str:
+    """Return the command that measures one case of two commits in turn."""
+    words = ["compare", "--measure", old, new]
+    return _command(words, suite, kernel, implementation, identity)
 
 
 def parse_identity(identity: str) -> dict[str, Value]:

@@ -19,7 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,6 +43,9 @@ absent elsewhere."""
 INTERLEAVED = "interleaved_processes"
 """Fact of a run: how many processes asv gives each case, where it takes those of several commits in
 turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
+
+CountTarget = Literal["cuda", "cpu"]
+"""What was counted: launches on the device in software, or a call of Numba's code on the CPU."""
 
 ORDER_DEPENDENT = "its work depends on the order of threads"
 """Beginning of the reason why a case has no counts, where two orders gave different ones."""
@@ -183,6 +186,25 @@ class RoundsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HintRecord:
+    """What costs more than it must at a line of a kernel, and what to change: see
+    ``softcuda.hints``."""
+
+    rule: str
+    evidence: str
+    """Two exact counts."""
+    cause: str
+    change: str
+    share: float
+    """Of what the kernel has of ``of``, 0 to 1."""
+    of: str
+    """``sectors``, ``wavefronts``, ``instructions`` ..."""
+    predicted: Mapping[str, str | int] | None = None
+    """The ``count`` that the change makes smaller, ``now`` and ``then``, by the addresses; ``None``
+    where the change is no pad and no swap."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineRecord:
     """Counts of one line of a kernel's code."""
 
@@ -191,6 +213,10 @@ class LineRecord:
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``softcuda.counts``; those that are 0 are left out."""
+    reason: str | None = None
+    """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
+    was not asked."""
+    hints: tuple[HintRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +248,7 @@ class LaunchRecord:
 
 @dataclass(frozen=True, slots=True)
 class CountsRecord:
-    """Counts of one run of a case on the device in software."""
+    """Counts of one run of a case, on the device in software or of Numba's code on the CPU."""
 
     benchmark: str
     """asv benchmark of the case's ``kernel`` time."""
@@ -232,7 +258,23 @@ class CountsRecord:
     missing: str | None = None
     """Why there are no counts; ``launches`` is then empty."""
     launches: tuple[LaunchRecord, ...] = ()
-    """In the order of their first launch."""
+    """In the order of their first launch; on the CPU the call is the only one."""
+    target: CountTarget = "cuda"
+    made_by: str | None = None
+    """Versions of the compiler and the processor that it compiled for: ``numba 0.68.1, LLVM 22.1.0,
+    haswell``; ``None`` of ``cuda``, where facts of the run have them."""
+
+    @property
+    def hints(self) -> list[tuple[str, LineRecord, HintRecord]]:
+        """Kernel, line and hint, those of a kernel by their shares."""
+        found = [
+            (launch.kernel, line, hint)
+            for launch in self.launches
+            for line in launch.lines
+            for hint in line.hints
+        ]
+        kernels = [launch.kernel for launch in self.launches]
+        return sorted(found, key=lambda each: (kernels.index(each[0]), -each[2].share))
 
     @property
     def totals(self) -> dict[str, int]:
@@ -338,6 +380,8 @@ def _without_defaults(record: Line | LaunchRecord | LineRecord) -> dict[str, Any
             continue
         if each.name in ("launches", "lines"):
             content[each.name] = [*map(_without_defaults, value)]
+        elif each.name == "hints":
+            content[each.name] = [*map(asdict, value)]
         else:
             content[each.name] = asdict(value) if isinstance(value, Disturbance) else value
     return content

@@ -299,13 +299,16 @@ const gpubench = (() => {
 
   // The costs that differ, as cost_pairs in gpubench/analysis/costs.py.
   const costsThatDiffer = (old, now) => {
-    const pairs = index.counted.totals.map(([name, count]) => ({ count, was: old.totals[name] ?? 0, is: now.totals[name] ?? 0 }));
+    const pairs = index.counted.totals.map(([name, count, tolerance, slack]) => {
+      const [was, is] = [old.totals[name] ?? 0, now.totals[name] ?? 0];
+      return { count, was, is, most: Math.max(was * (1 + tolerance), was + slack) };
+    });
     if (old.kernels && now.kernels) {
       const alike = old.kernels.length === now.kernels.length;
       const [was, is] = [old, now].map(({ kernels }) => (alike ? kernels : [worst(kernels)]));
       was.forEach((before, place) => {
         const of = was.length > 1 ? ` of kernel ${place + 1}` : "";
-        for (const [name, words] of index.counted.resources) pairs.push({ count: `${words}${of}`, was: before[name], is: is[place][name] });
+        for (const [name, words] of index.counted.resources) pairs.push({ count: `${words}${of}`, was: before[name], is: is[place][name], most: before[name] });
       });
     }
     return pairs.filter(({ was, is }) => was !== is);
@@ -338,8 +341,8 @@ const gpubench = (() => {
       } else if (before.missing !== null) add("not judged", filled(rules.no_counts_before, { reason: before.missing }));
       else if (after.missing !== null) add(after.missing.startsWith(rules.order_dependent) ? "not judged" : "lost", after.missing);
       else if (before.model !== after.model) add("not judged", filled(rules.other_model, { old: before.model, new: after.model }));
-      else if (before.architecture !== after.architecture) {
-        add("not judged", filled(rules.other_architecture, { old: before.architecture, new: after.architecture }));
+      else if (before.target !== after.target) {
+        add("not judged", filled(rules.other_target, { old: before.target, new: after.target }));
       } else {
         const pairs = costsThatDiffer(before, after);
         if (pairs.length && compilers) {
@@ -348,7 +351,7 @@ const gpubench = (() => {
         }
         result.compared += 1;
         result.same += pairs.length ? 0 : 1;
-        for (const pair of pairs) add(pair.is < pair.was ? "improved" : "grew", "", pair);
+        for (const pair of pairs) add(pair.is < pair.was ? "improved" : pair.is <= pair.most ? "allowed" : "grew", "", pair);
       }
     }
     result.rows.sort((a, b) => rules.verdicts.indexOf(a.verdict) - rules.verdicts.indexOf(b.verdict));

@@ -26,9 +26,9 @@ DIST = ROOT / "dist"
 NOTES = DIST / "release-notes.md"
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 UNRELEASED = "unreleased"
-MAX_INSTALLED_BYTES = 350 * 2**20
-"""Of the wheel with what it requires. llvmlite, DuckDB, NumPy and Numba take nine tenths: see which
-of them grew before this is raised (docs/measurements.md, *Installed size*)."""
+MAX_INSTALLED_BYTES = 460 * 2**20
+"""Of a fresh environment on the disk, as `du` has it. llvmlite, DuckDB, NumPy and Numba take nine
+tenths: see which of them grew before this is raised (docs/measurements.md, *Installed size*)."""
 
 TYPED = """\
 from pathlib import Path
@@ -119,12 +119,10 @@ def check_installed(python: str, wheel: Path) -> None:
     with TemporaryDirectory() as folder:
         elsewhere, inside = Path(folder), Path(folder) / "venv/bin/python"
         run(python, "-m", "venv", elsewhere / "venv")
-        run(inside, "-m", "pip", "install", "--quiet", "--no-compile", wheel, at=elsewhere)
+        run(inside, "-m", "pip", "install", "--quiet", wheel, at=elsewhere)
         run(inside, "-m", "pip", "check", at=elsewhere)
         size = installed_bytes(elsewhere / "venv")
-        words = (
-            f"{size / 2**20:.0f} MiB ({size / 1e6:.0f} MB) installed, pip and bytecode not counted"
-        )
+        words = f"{size / 2**20:.0f} MiB on the disk, with pip and bytecode"
         if size > MAX_INSTALLED_BYTES:
             sys.exit(f"{python}: {words}; at most {MAX_INSTALLED_BYTES >> 20} MiB: see what grew")
         print(f"{python}: {words}")
@@ -135,13 +133,15 @@ def check_installed(python: str, wheel: Path) -> None:
 
 
 def installed_bytes(environment: Path) -> int:
-    """Return the bytes of an environment's files, without pip's own and without bytecode."""
-    files = (path for path in environment.rglob("*") if path.is_file() and not path.is_symlink())
-    return sum(
-        path.stat().st_size
-        for path in files
-        if path.suffix != ".pyc" and not any(part.startswith("pip") for part in path.parts)
-    )
+    """Return the bytes that an environment takes on the disk, as `du` counts them: what a user
+    sees after `pip install`, with pip and bytecode."""
+    printed = subprocess.run(
+        ["du", "--summarize", "--block-size=1", environment],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return int(printed.split()[0])
 
 
 def check_types(python: Path, folder: Path) -> None:

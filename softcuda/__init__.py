@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from softcuda import cupy, lines, pycuda
+from softcuda import cupy, lines, local_arrays, pycuda
 from softcuda.build import (
     INSTALL_CUDA,
     Libraries,
@@ -96,7 +96,8 @@ class SoftwareDevice:
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
         self._count = os.environ.get("SOFTCUDA_COUNT", "") not in ("", "0")
         if self._sanitize or self._count:
-            lines.add_lines()
+            self.add_lines()
+        self._choose_local_arrays()
         self._compiler = _COMPILER(self._compile)  # the driver calls it for as long as it lives
         self._driver.softcuda_set_compiler(self._compiler)
 
@@ -114,12 +115,18 @@ class SoftwareDevice:
             self._sanitize = value not in ("", "0")
         if name == "count":
             self._count = value not in ("", "0")
-        if name in ("sanitize", "count") and value == "1":
-            self.add_lines()
+        if name in ("sanitize", "count"):
+            self._choose_local_arrays()
+            if value == "1":
+                self.add_lines()
 
     def add_lines(self) -> None:
         """Have faults name Python's lines in kernels that Numba compiles from now on."""
         lines.add_lines()
+
+    def _choose_local_arrays(self) -> None:
+        """Leave local arrays unwritten under the sanitizer; code that is counted stays as it is."""
+        local_arrays.leave_unwritten(self._sanitize and not self._count)
 
     def name(self, address: int, name: str) -> None:
         """Name the allocation at a device address: reports say ``'b'`` instead of its number."""
@@ -173,7 +180,11 @@ class SoftwareDevice:
         return self.resources(kernel, architecture).kernels.get(kernel)
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
-        """Compile a module for the driver, which calls this; no exception may leave it."""
+        """Compile a module for the driver, which calls this; no exception may leave it.
+
+        What interrupts it, as Ctrl-C does, leaves no path: the driver then sends the signal again
+        (``native/images.c``).
+        """
         try:
             image = ptx.decode()
             made = compile_ptx(image, sanitize=self._sanitize, count=self._count)
@@ -183,6 +194,8 @@ class SoftwareDevice:
             _write(log, log_room, str(error).encode())
             print(f"softcuda: {error}", file=sys.stderr)
             return _INVALID_PTX
+        except BaseException:
+            _write(path, path_room, b"")
         return 0
 
 
@@ -211,6 +224,7 @@ def start() -> SoftwareDevice:
     for soname in filter(_loaded, _TAKEN):
         raise DriverLoadedError(soname)
     device = SoftwareDevice(build_libraries())
+    lines.link_lines_with_c()
     cupy.connect_on_import()
     pycuda.compile_by_nvrtc_on_import()
     # numba-cuda looks for a driver when it is imported, and remembers that there was none.

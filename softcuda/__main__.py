@@ -13,6 +13,7 @@ from pathlib import Path
 
 import softcuda
 from softcuda.counts import format_table
+from softcuda.hints import format_hints
 
 CHILDREN = Path(__file__).parent / "children"
 
@@ -35,6 +36,11 @@ def main() -> int:
         action="store_true",
         help="print what the kernels of this process did: instructions, lanes, memory, operations",
     )
+    parser.add_argument(
+        "--hints",
+        action="store_true",
+        help="print which lines of the kernels cost more than they must, why, and what to change",
+    )
     parser.add_argument("--order", help="of threads and blocks: ascending, descending or a seed")
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program")
@@ -45,7 +51,7 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
     if given.sanitize:
         os.environ["SOFTCUDA_SANITIZE"] = "1"
-    if given.count:
+    if is_counting := given.count or given.hints:
         os.environ["SOFTCUDA_COUNT"] = "1"
     if given.order:
         os.environ["SOFTCUDA_ORDER"] = given.order
@@ -64,13 +70,16 @@ def main() -> int:
         if end.code:
             raise
     finally:
-        if given.count:
+        if is_counting:
             device.wait()
         reports = device.reports()
         for report in reports:
             print(f"softcuda: {report}", file=sys.stderr)
+        launches = device.counts() if is_counting else []
         if given.count:
-            print(*format_table(device.counts()), sep="\n", file=sys.stderr)
+            print(*format_table(launches), sep="\n", file=sys.stderr)
+        if given.hints:
+            print(*format_hints(launches), sep="\n", file=sys.stderr)
     return int(bool(reports))
 
 

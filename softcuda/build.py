@@ -12,10 +12,13 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,18 +71,42 @@ def find_compiler() -> str:
 def compile_to(library: Path, arguments: Iterable[str], text: str | None = None) -> None:
     """Run the C compiler, on ``text`` where that is given; raises ``UnavailableError`` with what it
     said where it fails."""
-    # Libraries that a caller preloads or puts in place are not meant for the compiler.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder, library.name)
         command = [find_compiler(), *arguments, "-o", str(made)]
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, env=environment, check=False
-        )
-        if done.returncode:
-            said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
+        code, said = run_compiler(command, Path(folder), text)
+        if code:
+            said = said.strip()[-2000:] or f"exit code {code}"
             raise UnavailableError(f"{command[0]} cannot build the device in software:\n{said}")
         made.replace(library)  # at once, so that nobody reads half of it
+
+
+def run_compiler(command: Sequence[str], folder: Path, text: str | None = None) -> tuple[int, str]:
+    """Run the C compiler, whose temporary files go into ``folder``. Return its exit code and what
+    it said.
+
+    Whatever interrupts this, as Ctrl-C does, ends the compiler with the programs that it started.
+    """
+    # Libraries that a caller preloads or puts in place are not meant for the compiler.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
+    environment["TMPDIR"] = str(folder)
+    # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as compiler:
+        try:
+            _, said = compiler.communicate(text)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(compiler.pid, signal.SIGKILL)
+            raise
+    return compiler.returncode, said
 
 
 @cache
@@ -157,27 +184,64 @@ def build_libraries() -> Libraries:
     texts = [path.read_bytes() for path in [*sources, *sorted(NATIVE.glob("*.h"))]]
     made_from = [*texts, (header / "cuda.h").read_bytes()]
 
-    def library(soname: str, *parts: Path) -> Path:
-        library = kept(soname, made_from)
-        if not library.is_file():
-            # -z defs: a function that is missing shows here, not when the library is loaded.
-            named = [f"-Wl,-soname,{soname},-z,defs", f"-I{header}", *map(str, parts)]
-            compile_to(library, [*_FLAGS, *named, "-lpthread", "-ldl", "-lm"])
-        return library
-
     nvml, linker = NATIVE / "nvml.c", NATIVE / "jitlink.c"
-    return Libraries(
-        library("libcuda.so.1", *(path for path in sources if path not in (nvml, linker))),
-        library("libnvidia-ml.so.1", nvml),
-        library("libnvJitLink.so.13", linker),
-    )
+    parts = {
+        "libcuda.so.1": [path for path in sources if path not in (nvml, linker)],
+        "libnvidia-ml.so.1": [nvml],
+        "libnvJitLink.so.13": [linker],
+    }
+    libraries = Libraries(*(kept(soname, made_from) for soname in parts))
+    built = (libraries.driver, libraries.nvml, libraries.linker)
+    with building(*built) as is_missing:
+        if is_missing:
+            with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+                objects = _compile_each(sources, Path(folder), [*_FLAGS, f"-I{header}"])
+                for (soname, of_library), library in zip(parts.items(), built, strict=True):
+                    # -z defs: a function that is missing shows here, not when it is loaded.
+                    named = f"-Wl,-soname,{soname},-z,defs"
+                    linked = [str(objects[part]) for part in of_library]
+                    compile_to(library, [*_FLAGS, named, *linked, "-lpthread", "-ldl", "-lm"])
+    return libraries
+
+
+def _compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) -> dict[Path, Path]:
+    """Compile each source to an object file in a folder, side by side on all processors; return
+    the objects by source."""
+    objects = {source: folder / f"{source.stem}.o" for source in sources}
+    # Threads that wait for the compiler's processes.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        made = [
+            pool.submit(compile_to, target, [*flags, "-c", str(source)])
+            for source, target in objects.items()
+        ]
+        for one in made:
+            one.result()
+    return objects
+
+
+@contextmanager
+def building(*libraries: Path) -> Iterator[bool]:
+    """Give whether one of these libraries is missing, and keep other processes from building them
+    until the block ends. A process that waited finds them built."""
+    if all(library.is_file() for library in libraries):
+        yield False
+        return
+    import fcntl  # not on Windows, where nothing is built
+
+    lock = libraries[0].with_suffix(".lock")
+    with lock.open("wb") as held:
+        with suppress(OSError):  # a file system without locks: what is built twice is the same
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield not all(library.is_file() for library in libraries)
+        lock.unlink(missing_ok=True)  # whoever waits for it finds the libraries
 
 
 def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
     """Return the library of one C source that calls the driver, built now where it has changed."""
     library = kept("cupy.so", [source.read_bytes(), *(str(path).encode() for path in includes)])
-    if not library.is_file():
-        compile_to(library, [*_FLAGS, *(f"-I{folder}" for folder in includes), str(source)])
+    with building(library) as is_missing:
+        if is_missing:
+            compile_to(library, [*_FLAGS, *(f"-I{folder}" for folder in includes), str(source)])
     return library
 
 
@@ -187,7 +251,9 @@ def build_in_place(soname: str, source: str) -> Path:
     Its functions have versions, named by the soname, as NVIDIA's have.
     """
     library = kept(soname, [source.encode()])
-    if not library.is_file():
+    with building(library) as is_missing:
+        if not is_missing:
+            return library
         versions = library.with_suffix(".map")
         write_at_once(versions, f"{soname} {{ global: *; }};\n")
         named = f"-Wl,-soname,{soname},--version-script={versions}"
@@ -209,7 +275,9 @@ def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
     flags += ["-DSC_COUNT"] if count else []
     library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])
     description = description_of(library)
-    if not library.is_file() or (count and not description.is_file()):
+    with building(library, *([description] if count else [])) as is_missing:
+        if not is_missing:
+            return library
         # Imported here: a module that is in the cache needs no translation.
         from softcuda.translation.translate import (
             TranslationError,

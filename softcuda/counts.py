@@ -18,7 +18,7 @@ from softcuda.build import description_of
 from softcuda.reports import readable_name
 from softcuda.resources import Resources
 
-MODEL = 2
+MODEL = 3
 """Version of the rules; raise it with every change that gives any kernel another number."""
 
 Level = Literal["warp", "thread", "launch"]
@@ -48,6 +48,47 @@ class LineCounts:
     """Without the numbers that are zero."""
 
 
+Step = int | Literal["varies"] | None
+"""Bytes that are the same wherever they are defined, over all requests; ``varies`` where they
+differ, ``None`` where no two lanes tell."""
+
+
+@dataclass(frozen=True)
+class AccessCounts:
+    """What one access of the code did in one space, over all its requests."""
+
+    file: str
+    line: int
+    space: str
+    """``global``, ``shared`` or ``local``."""
+    kind: str
+    """``load``, ``store`` or ``atomic``."""
+    size: int
+    """Bytes of a lane."""
+    requests: int
+    lanes: int
+    passes: int
+    """Sectors; of shared memory, wavefronts."""
+    ideal: int
+    """Passes that as many lanes take side by side; 0 of local memory."""
+    same_address: int
+    """Lanes of atomic requests whose address a lane before them has."""
+    step_x: Step
+    """Bytes from a lane to the next in ``threadIdx.x``."""
+    step_y: Step
+    """Bytes from a lane to the next in ``threadIdx.y``."""
+    pitch: Step
+    """Of shared memory: bytes from row to row, where lanes of a request stand in several rows."""
+    uniform: int
+    """Requests whose lanes all have one place."""
+    padded: int
+    """Of shared memory: wavefronts, by the addresses, if each row were one element longer."""
+    sectors: int
+    """Different sectors of global memory in the launch."""
+    block_sectors: int
+    """Different sectors of each block, added up."""
+
+
 @dataclass(frozen=True)
 class LaunchCounts:
     """What one launch did."""
@@ -68,6 +109,10 @@ class LaunchCounts:
     """By file and line; empty where the kernel was compiled without lines."""
     resources: Resources | None = None
     """What the compiler made of it on that architecture; ``None`` where no linker is installed."""
+    accesses: tuple[AccessCounts, ...] = ()
+    """In the order of the code; empty where the kernel was compiled without lines."""
+    loaded_block_sectors: int = 0
+    """Different sectors of global memory that the loads of each block ask for, added up."""
     symbol: str = ""
     """The mangled name, by which ``SoftwareDevice.code`` finds its machine code."""
 
@@ -192,6 +237,13 @@ COUNTS: tuple[Count, ...] = (
     *_requests_and_sectors("local", "load", "ld", "read"),
     *_requests_and_sectors("local", "store", "st", "write"),
     Count(
+        "guarded_off_lanes",
+        "lanes",
+        "thread",
+        None,
+        "lanes that come to an access or operation with a guard, and whose guard is off",
+    ),
+    Count(
         "branches",
         "branches",
         "warp",
@@ -217,9 +269,37 @@ COUNTS: tuple[Count, ...] = (
         "div, rcp, sqrt, rsqrt, sin, cos, ex2, lg2 and tanh of floating-point numbers",
     ),
     _instructions("integer", "calculations and comparisons of integers and bits"),
+    Count(
+        "integer_divisions",
+        "instructions",
+        "warp",
+        None,
+        "of ptx_integer: divisions and remainders by what is not known when compiling",
+    ),
+    Count(
+        "index_wraps",
+        "instructions",
+        "warp",
+        None,
+        "of ptx_integer: additions that bring a negative index to the end of an array",
+    ),
     _instructions("float", "calculations and comparisons of floating-point numbers"),
     _instructions("move", "copies, choices and conversions of addresses"),
     _instructions("convert", "conversions of numbers"),
+    Count(
+        "float64_from_float32",
+        "instructions",
+        "warp",
+        None,
+        "of ptx_convert: conversions of float32 to float64",
+    ),
+    Count(
+        "float64_from_integer",
+        "instructions",
+        "warp",
+        None,
+        "of ptx_convert: conversions of integers to float64",
+    ),
     _instructions("control", "branches, calls and returns"),
     _instructions("memory", "loads, stores and atomic operations, of parameters and constants too"),
     _instructions("special", "special functions"),
@@ -285,6 +365,7 @@ def _launch(
     missing = said.get("missing")
     of_lines: Mapping[tuple[int, int], Counter[str]] = {}
     lines: tuple[LineCounts, ...] = ()
+    accesses: tuple[AccessCounts, ...] = ()
     grid, block = tuple(said["grid"]), tuple(said["block"])
     threads_of_block = block[0] * block[1] * block[2]
     blocks = grid[0] * grid[1] * grid[2]
@@ -295,7 +376,8 @@ def _launch(
         executed = said.get("blocks")
         if executed is None:  # an empty kernel: nothing has run
             executed = [[description["kernels"][said["kernel"]], warps, threads, 0]]
-        of_lines = _sum_lines(description, executed, said.get("accesses", ()))
+        of_lines = _sum_lines(description, executed, said)
+        accesses = tuple(_accesses(description, said))
         counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
         for row in of_lines.values():
             for name, number in row.items():
@@ -311,6 +393,8 @@ def _launch(
         missing=missing,
         counts=counts,
         lines=lines,
+        accesses=accesses,
+        loaded_block_sectors=said.get("loaded", 0),
         resources=None if missing else resources(said["kernel"], architecture),
         symbol=said["kernel"],
     )
@@ -319,7 +403,7 @@ def _launch(
 def _sum_lines(
     description: Mapping[str, Any],
     executed: list[list[int]],
-    accesses: list[list[int]],
+    said: Mapping[str, Any],
 ) -> dict[tuple[int, int], Counter[str]]:
     """Return what each line did, by the numbers of files and lines."""
     of_lines: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
@@ -330,8 +414,11 @@ def _sum_lines(
                 sums[name] += each * (lanes if _LEVELS[name] == "thread" else warps)
         if divergent and (place := description["branches"][number]):
             of_lines[tuple(place)]["divergent_branches"] += divergent
-    for number, space, requests, lanes, passes, ideal, same in accesses:
-        _, kind, file, line, row = description["accesses"][number]
+    for number, lanes in said.get("off", ()):
+        _, _, _, file, line, _ = description["accesses"][number]
+        of_lines[file, line]["guarded_off_lanes"] += lanes
+    for (number, space, requests, lanes, passes, ideal, same), _ in said.get("accesses", ()):
+        _, kind, _, file, line, row = description["accesses"][number]
         sums = of_lines[file, line]
         for name, each in row.items():
             sums[name] += each * (lanes if _LEVELS[name] == "thread" else requests)
@@ -349,6 +436,15 @@ def _sum_lines(
             if name in _LEVELS:
                 sums[name] += number_of
     return of_lines
+
+
+def _accesses(description: Mapping[str, Any], said: Mapping[str, Any]) -> Iterator[AccessCounts]:
+    """Yield the accesses to memory whose place is known."""
+    for (number, space, *sums), facts in said.get("accesses", ()):
+        _, kind, size, file, line, _ = description["accesses"][number]
+        path = description["files"].get(str(file), "")
+        if _SPACES[space] != "guard" and path and line:
+            yield AccessCounts(path, line, _SPACES[space], kind, size, *sums, *facts)
 
 
 def _lines(

@@ -13,6 +13,11 @@ from softcuda.importing import change_on_import
 
 _MODULE = "numba.cuda.dispatcher"
 """Where numba-cuda compiles kernels and the functions that they call."""
+_DEBUG_MODULE = "numba.cuda.debuginfo"
+"""Where numba-cuda writes lines into LLVM's code."""
+_OVERRIDE = 4
+"""LLVM Language Reference, "Module Flags Metadata": the flag of this module counts, whatever
+behaviour the flag of another module has."""
 
 
 @cache
@@ -22,6 +27,33 @@ def add_lines() -> None:
     Imports nothing: options of Numba count that a program sets before its own import.
     """
     change_on_import(_MODULE, _change)
+
+
+@cache
+def link_lines_with_c() -> None:
+    """Have kernels with lines link CUDA C (``declare_device(link=...)``).
+
+    numba-cuda marks the version of its debug information as a *warning*, NVRTC as an *error*, and
+    LLVM's linker refuses modules whose marks differ.
+    """
+    change_on_import(_DEBUG_MODULE, _override_version)
+
+
+def _override_version(module: Any) -> None:
+    builder: Any = module.DIBuilder
+
+    def set_module_flags(one: Any) -> None:
+        flags = one.module.add_named_metadata("llvm.module.flags")
+        number = one._const_int
+        for name, version in (
+            ("Dwarf Version", one.DWARF_VERSION),
+            ("Debug Info Version", one.DEBUG_INFO_VERSION),
+        ):
+            flag = one.module.add_metadata([number(_OVERRIDE), name, number(version)])
+            if version is not None and flag not in flags.operands:
+                flags.add(flag)
+
+    builder._set_module_flags = set_module_flags
 
 
 def _change(module: Any) -> None:

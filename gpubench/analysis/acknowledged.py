@@ -28,7 +28,7 @@ def without_known_alarms(comparison: SnapshotComparison, table: Table) -> Snapsh
     rows = (one.new for one in comparison.differences if one.name in names)
     baselines = [row.baseline for row in rows if row and row.baseline]
     history = table.history(setup, [*dict.fromkeys([*names, *baselines])])
-    judged = judge_history(lambda: [history], threshold=table.threshold)
+    judged = judge_history(lambda: [history], threshold=table.threshold, is_rate=table.is_rate)
     worse: dict[CaseName, list[int]] = defaultdict(list)
     for name, changes in judged.every.items():
         worse[name] += [change.after for change in changes if change.slower]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpubench.analysis.changes import undone_by
+from gpubench.analysis.direction import direction_word
 from gpubench.analysis.shared import JudgedHistory, judge_history
 from gpubench.names import SECONDS
 from gpubench.results import CaseHistories, CaseName, Setup, Table
@@ -24,11 +25,12 @@ CHANGE_COLUMNS = {
     "identity": ("VARCHAR", "identity of the case: its parameters"),
     "before": ("VARCHAR", "hash of the last commit with the old level"),
     "commit": ("VARCHAR", "hash of the first commit with the new level"),
-    "kind": ("VARCHAR", "step, or difference between two neighbours"),
+    "kind": ("VARCHAR", "step, or check: the newest commit alone, which is to be checked"),
     "basis": ("VARCHAR", "what decided: speedup, time where its times alone did, or value"),
     "is_shared": ("BOOLEAN", "whether most cases of the machine changed alike at that commit"),
-    "direction": ("VARCHAR", "slower or faster; of what is no time more or less"),
-    "factor": ("DOUBLE", "how many times slower, faster, more or less; 1 or more"),
+    "direction": ("VARCHAR", "slower or faster; larger or smaller of bytes; else higher or lower"),
+    "is_worse": ("BOOLEAN", "slower, larger, or of a rate lower"),
+    "factor": ("DOUBLE", "how many times slower, faster, larger or lower; 1 or more"),
     "old_seconds": ("DOUBLE", "median of the old level; over the baseline where processors differ"),
     "new_seconds": ("DOUBLE", "median of the new level; over the baseline where processors differ"),
     "old_value": ("DOUBLE", "median of the old level, in the unit"),
@@ -58,13 +60,12 @@ def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
                     continue
                 later = undone_by(changes, number)
                 ends = one.old, one.new
-                words = ("slower", "faster") if name.is_time else ("more", "less")
                 yield (
                     *(setup.machine, setup.environment, setup.branch or None),
                     *(name.suite, name.kernel, name.implementation, name.time, name.case),
                     *(hashes[one.before], hashes[one.after], one.kind),
                     *(one.basis if name.is_time else "value", is_shared),
-                    words[0 if one.slower else 1],
+                    *(direction_word(one, units.get(name, SECONDS)), one.slower),
                     *(one.ratio.factor, *(ends if name.is_time else (None, None)), *ends),
                     units.get(name, SECONDS),
                     None if later is None else hashes[changes[later].after],
@@ -80,4 +81,4 @@ def judge_setup(table: Table, setup: Setup) -> JudgedHistory:
         for start in range(0, len(outline.names), size):
             yield table.history(setup, outline.names[start : start + size])
 
-    return judge_history(parts, outline, table.threshold)
+    return judge_history(parts, outline, table.threshold, table.is_rate)

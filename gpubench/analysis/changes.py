@@ -1,7 +1,8 @@
-"""Where a time changed: levels of a long history, differences between neighbours of a short one.
+"""Where a time changed: levels of a long history, and the newest commits of any.
 
 asv's stepwise fit proposes where levels end (``levels_of``); ranks decide which of them are real
-(``gpubench.analysis.steps``).
+(``gpubench.analysis.steps``). Where too few commits follow for ranks, each is held against the
+level before it (``gpubench.analysis.pooled``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
@@ -20,19 +21,26 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.analysis.pooled import CHECK_CHANCE, Departure, PooledLevels
 from gpubench.analysis.steps import (
-    FINEST,
-    MIN_LEVEL,
     MIN_NEWEST_LEVEL,
+    Levels,
     find_levels,
     rank_interval,
     scatter_of,
 )
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
-from gpubench.results.ratio import VERDICT_ERROR, quotient
+from gpubench.results.ratio import VERDICT_ERROR
 
 MIN_POINTS = 10
-"""Measured commits from which steps are sought; below, neighbours are held against each other."""
+"""Measured commits from which ranks tell steps; below, each commit is held against those before."""
+
+RECENT_COMMITS = 30
+"""Newest commits of a longer history that are also judged by themselves: what was long ago does not
+hide a level at the end."""
+
+RECENT_BOUNDS = 10
+"""Newest commits among which that finds where levels begin."""
 
 THRESHOLD = 1.05
 """Smallest factor that is reported; asv's own default for regressions, 5 %."""
@@ -57,12 +65,6 @@ MAX_SERIES_TOGETHER = 32
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
 """Mean absolute deviation of normal values over the median absolute difference of two of them."""
 
-MIN_GAP_IN_RANGES = 3.0
-"""Gap between the newest commit alone and its level, in ranges of the level, that is claimed."""
-
-MIN_COMMITS_FOR_RANGE = 20
-"""Commits from which the range of a level stands for the interval that files do not have."""
-
 MAX_INTERVAL_COMMITS = 150
 """Commits to either side of a step that its interval is of: more take longer and tell the same."""
 
@@ -78,8 +80,8 @@ Logarithms = NDArray[np.float64]
 class Change:
     """A lasting change of one case's time between two snapshots of a history."""
 
-    kind: Literal["step", "difference"]
-    """``step`` from the detector; ``difference`` where the intervals of neighbours are apart."""
+    kind: Literal["step", "check"]
+    """``check``: the newest commit alone is beyond its level, which is to be checked."""
     before: int
     """Index of the last snapshot with a time at the old level."""
     after: int
@@ -89,15 +91,24 @@ class Change:
     new: float
     """Seconds: median of the new level."""
     ratio: Ratio
-    """Old time over new time: above 1 it became faster."""
+    """Old time over new time, of a rate the new over the old one: above 1 it became better."""
     commits: int = 0
-    """Measured commits at the shorter of the two levels; 0 of a difference, which has none."""
+    """Measured commits at the shorter of the two levels."""
     basis: Literal["time", "speedup"] = "time"
     """Which series decided: its times alone, or its speedups over a baseline."""
+    is_rate: bool = False
+    """Whether more is better."""
 
     @property
     def slower(self) -> bool:
-        return self.new > self.old
+        """Whether it became worse: slower, larger, or of a rate lower."""
+        return (self.new > self.old) != self.is_rate
+
+    @property
+    def of_rate(self) -> Change:
+        """The change as that of a value of which more is better."""
+        ratio = Ratio(1 / self.ratio.value, 1 / self.ratio.high, 1 / self.ratio.low)
+        return replace(self, ratio=ratio, is_rate=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +118,30 @@ class Verdict:
     changes: tuple[Change, ...]
     """Oldest first."""
     scatter: float
-    """Scatter within levels, a logarithm: of normal noise the standard deviation. 0 where the
-    history is short, or too quiet to hold a change."""
+    """Scatter within levels, a logarithm: of normal noise the standard deviation. 0 where it is
+    too small to hold a change."""
+    is_judged: bool = True
+    """Whether anything could be told: not of one commit, nor of two without company."""
 
     @property
     def is_unstable(self) -> bool:
         """Whether the noise lets nothing be said: no change, and one of 2x could go unseen."""
         return not self.changes and self.scatter > MAX_SCATTER
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """How much slower a case is now than at its best level."""
+
+    ratio: Ratio
+    """Value of the best level over that of the newest one: below 1."""
+    chain: tuple[Change, ...]
+    """The steps from the best level to the newest, oldest first."""
+
+    @property
+    def largest(self) -> Change:
+        """The step that explains most of it."""
+        return min(self.chain, key=lambda change: change.ratio.value)
 
 
 class Level(NamedTuple):
@@ -142,33 +170,46 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
     return [verdict.changes for verdict in verdicts_in(times)]
 
 
-def verdicts_in(times: Times, least: Sequence[float] | None = None) -> list[Verdict]:
+def verdicts_in(
+    times: Times, least: Sequence[float] | None = None, kinds: Sequence[str] | None = None
+) -> list[Verdict]:
     """Return what each case's times say; ``times`` as for ``changes_in``, and ``least`` the factor
-    of each case from which a change counts (``THRESHOLD`` without).
+    of each case from which a change counts (``THRESHOLD`` without). ``kinds``: cases of one kind
+    scatter alike.
 
     From ten measured commits on, the levels of ``gpubench.analysis.steps`` on the logarithm of the
-    times, so that a doubling and a halving weigh the same. The newest commit alone is a
-    ``difference``, if it is far from its level. With fewer than ten commits, each is a difference
-    to the one before it if their intervals do not overlap. Smaller changes are left out.
+    times, so that a doubling and a halving weigh the same. The newest commits, and all of a short
+    history, are held against the level before them (``gpubench.analysis.pooled``). Smaller changes
+    are left out.
     """
     least = [THRESHOLD] * times.shape[1] if least is None else least
+    kinds = [""] * times.shape[1] if kinds is None else kinds
     measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
-    verdicts = [
-        Verdict(_noticed(_differences(times[:, case], places), least[case]), 0.0)
-        if len(places) < MIN_POINTS
-        else Verdict((), 0.0)
-        for case, places in enumerate(measured)
-    ]
     series = {
-        case: values
-        for case, places in enumerate(measured)
-        if len(places) >= MIN_POINTS
-        and may_hold_a_step(values := np.log(times[0, case, places]), least[case])
+        case: np.log(times[0, case, places]) for case, places in enumerate(measured) if len(places)
     }
-    proposed = levels_of([*series.values()], [least[case] for case in series])
-    for case, levels in zip(series, proposed, strict=True):
-        steps, scatter = _steps(times[:, case], measured[case], levels, least[case])
-        verdicts[case] = Verdict(_noticed(steps, least[case]), scatter)
+    company = {
+        kind: PooledLevels(values for case, values in series.items() if kinds[case] == kind)
+        for kind in {*kinds}
+    }
+    verdicts = [Verdict((), 0.0, is_judged=False)] * times.shape[1]
+    fitted = {
+        case: values
+        for case, values in series.items()
+        if len(values) >= MIN_POINTS and may_hold_a_step(values, least[case])
+    }
+    proposed = levels_of([*fitted.values()], [least[case] for case in fitted])
+    levels = dict(zip(fitted, proposed, strict=True))
+    for case, values in series.items():
+        pooled = company[kinds[case]]
+        if len(values) < 2 or not math.isfinite(pooled.reach(values[:-1], CHECK_CHANCE)):
+            continue
+        verdicts[case] = Verdict((), 0.0)
+        if len(values) < MIN_POINTS or case in levels:
+            stops = [level.stop for level in levels[case][:-1]] if case in levels else []
+            one = times[:, case], measured[case]
+            changes, scatter = _changes(*one, stops, least[case], pooled)
+            verdicts[case] = Verdict(_noticed(changes, least[case]), scatter)
     return verdicts
 
 
@@ -202,131 +243,115 @@ def undone_by(changes: Sequence[Change], index: int) -> int | None:
     near = min(THRESHOLD, math.sqrt(change.ratio.factor))
     for later in range(index + 1, len(changes)):
         new = changes[later].new
-        back = new <= change.old * near if change.slower else new >= change.old / near
+        is_more = change.new > change.old
+        back = new <= change.old * near if is_more else new >= change.old / near
         if back:
             return later
     return None
 
 
-def slower_than_best(changes: Sequence[Change], least: float = THRESHOLD) -> Change | None:
-    """Return how much slower a case is now than at its best level, as one change; ``None`` where
-    the newest level is the best, or within the factor ``least`` of it.
-
-    It goes from the last snapshot of the best level to the first of the next one.
-    """
-    worst = Ratio(1.0, 1.0, 1.0)
-    first = last = None
-    ratio = worst
-    for change in reversed(changes):
-        ratio = Ratio(*(a * b for a, b in zip(_ends(ratio), _ends(change.ratio), strict=True)))
-        last = last or change
+def slower_than_best(changes: Sequence[Change], least: float = THRESHOLD) -> Regression | None:
+    """Return how much slower a case is now than at its best level; ``None`` where the newest level
+    is the best, or within the factor ``least`` of it. What is to be checked is no level."""
+    steps = [change for change in changes if change.kind == "step"]
+    worst = ratio = Ratio(1.0, 1.0, 1.0)
+    first = len(steps)
+    for place in reversed(range(len(steps))):
+        ends = zip(_ends(ratio), _ends(steps[place].ratio), strict=True)
+        ratio = Ratio(*(a * b for a, b in ends))
         if ratio.value < worst.value:
-            worst, first = ratio, change
-    if first is None or last is None or worst.factor < least:
+            worst, first = ratio, place
+    if worst.factor < least:
         return None
-    if first is last:
-        return first
-    ends = first.before, first.after, first.old, last.new
-    basis = first.basis if first.basis == last.basis else "time"
-    return Change(first.kind, *ends, worst, min(first.commits, last.commits), basis)
+    return Regression(worst, tuple(steps[first:]))
 
 
 def _ends(ratio: Ratio) -> tuple[float, float, float]:
     return ratio.value, ratio.low, ratio.high
 
 
-def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
-    """Neighbours whose intervals do not overlap."""
-    before, after = measured[:-1], measured[1:]
-    values, lows, highs = quotient(times[:, before], times[:, after])
-    return [
-        Change(
-            "difference",
-            int(before[i]),
-            int(after[i]),
-            float(times[0, before[i]]),
-            float(times[0, after[i]]),
-            Ratio(float(values[i]), float(lows[i]), float(highs[i])),
-        )
-        for i in np.flatnonzero((lows > 1) | (highs < 1))
-    ]
-
-
-def _steps(
-    times: Times, measured: NDArray[np.intp], proposed: Sequence[Level], least: float
+def _changes(
+    times: Times,
+    measured: NDArray[np.intp],
+    proposed: Sequence[int],
+    least: float,
+    pooled: PooledLevels,
 ) -> tuple[list[Change], float]:
-    """Return the steps between levels that hold, the newest commit where it stands alone, and the
-    scatter.
-
-    The 99 % interval of a step's factor is that of the rank test, corrected for the choice of the
-    place among all commits (Bonferroni) and for the memory of the noise.
-    """
+    """Return the steps between levels that hold, what the newest commits left, and the scatter."""
     values = np.log(times[0, measured])
-    levels = find_levels(values, [level.stop for level in proposed[:-1]], math.log(least))
-    bounds = levels.bounds
-    quantile = NormalDist().inv_cdf(1 - VERDICT_ERROR / 2 / len(values))
-    quantile *= math.sqrt((1 + levels.memory) / (1 - levels.memory))
-    steps = []
-    for start, place, stop in zip(bounds, bounds[1:], bounds[2:], strict=False):
-        old, new = values[start:place], values[place:stop]
-        ends = float(np.median(old)), float(np.median(new))
-        low, high = rank_interval(old[-MAX_INTERVAL_COMMITS:], new[:MAX_INTERVAL_COMMITS], quantile)
-        factor = ends[0] - ends[1]
-        ratio = Ratio(math.exp(factor), math.exp(min(-high, factor)), math.exp(max(-low, factor)))
-        before, after = int(measured[place - 1]), int(measured[place])
-        levels_in_seconds = math.exp(ends[0]), math.exp(ends[1])
-        commits = min(len(old), len(new))
-        steps.append(Change("step", before, after, *levels_in_seconds, ratio, commits))
-    if not steps or steps[-1].after != measured[-MIN_NEWEST_LEVEL]:
-        level = values[bounds[-2] :]
-        steps += _newest_step(measured, level) or _newest_difference(times, measured, level)
-    left = values - np.repeat(
-        [np.median(values[i:j]) for i, j in pairwise(bounds)], np.diff(bounds)
+    is_long = len(values) >= MIN_POINTS
+    levels = (
+        _levels(values, proposed, math.log(least)) if is_long else Levels((0, len(values)), 0.0)
     )
-    return steps, scatter_of(left)
+    bounds = [*levels.bounds]
+    changes = [
+        _step(values, measured, bounds[place - 1 : place + 2], levels.memory)
+        for place in range(1, len(bounds) - 1)
+    ]
+    first = max(bounds[-2] + 1, len(values) - MIN_NEWEST_LEVEL) if is_long else 1
+    left = pooled.departures(values, _widths(times[1:, measured]), bounds[-2], first)
+    stops = [*(departure.place for departure in left[1:]), len(values)]
+    for departure, stop in zip(left, stops, strict=False):
+        changes.append(_departure(values, measured, departure, stop))
+        bounds.insert(-1, departure.place)
+    ends = [np.median(values[i:j]) for i, j in pairwise(bounds)]
+    return changes, scatter_of(values - np.repeat(ends, np.diff(bounds)))
 
 
-def _newest_step(measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
-    """Return the newest two commits as a step, where both lie further from the level before them
-    than any that it holds, as ``_newest_difference`` has it of one: ranks cannot tell that of less
-    than eighty commits."""
-    rest, newest = level[:-MIN_NEWEST_LEVEL], level[-MIN_NEWEST_LEVEL:]
-    if len(rest) < MIN_LEVEL:
-        return []
-    low, high = float(rest.min()), float(rest.max())
-    far = MIN_GAP_IN_RANGES * max(high - low, FINEST)
-    if newest.min() < high + far and newest.max() > low - far:
-        return []
-    old, new = float(np.median(rest)), float(np.median(newest))
-    ratio = Ratio(*(math.exp(end - new) for end in (old, low, high)))
-    before, after = measured[-MIN_NEWEST_LEVEL - 1 :][:2].tolist()
-    return [Change("step", before, after, math.exp(old), math.exp(new), ratio, MIN_NEWEST_LEVEL)]
+def _levels(values: Logarithms, proposed: Sequence[int], least: float) -> Levels:
+    """Return the levels of a long series, with those that its newest commits alone show."""
+    levels = find_levels(values, proposed, least)
+    before = len(values) - RECENT_COMMITS
+    if before <= 0:
+        return levels
+    near = [place - before for place in proposed if place > before]
+    recent = find_levels(values[before:], near, least).bounds[1:-1]
+    newest = max(levels.bounds[-2], len(values) - RECENT_BOUNDS - 1)
+    more = [place + before for place in recent if place + before > newest]
+    return Levels((*levels.bounds[:-1], *more, len(values)), levels.memory)
 
 
-def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
-    """Return the newest commit, where it lies further from the level before it than any that the
-    level holds: ``MIN_GAP_IN_RANGES`` of their range. One value in a hundred is the largest by
-    chance.
+def _widths(ends: NDArray[np.float64]) -> list[float]:
+    """Return half the widths of intervals, logarithms; 0 where a file has none."""
+    known = (ends[0] > 0) & np.isfinite(ends[1])
+    widths: list[float] = (
+        (np.log(np.where(known, ends, 1.0)) * [[-0.5], [0.5]]).sum(axis=0).tolist()
+    )
+    return widths
 
-    Its interval must not overlap that of the commit before. Without intervals, as in files of asv
-    before 0.6, the range of the level stands for them.
+
+def _step(
+    values: Logarithms, measured: NDArray[np.intp], bounds: Sequence[int], memory: float
+) -> Change:
+    """Return the step between two levels.
+
+    The 99 % interval of its factor is that of the rank test, corrected for the choice of the place
+    among all commits (Bonferroni) and for the memory of the noise.
     """
-    *rest, newest = level.tolist()
-    if len(rest) < MIN_LEVEL:
-        return []
-    low, high = min(rest), max(rest)
-    far = MIN_GAP_IN_RANGES * max(high - low, FINEST)
-    if low - far < newest < high + far:
-        return []
-    ends = times[1:, measured[-2:]]
-    if np.isfinite(ends).all() and (ends > 0).all():
-        return _differences(times, measured[-2:])
-    if len(rest) < MIN_COMMITS_FOR_RANGE:
-        return []
-    usual = float(np.median(rest))
-    ratio = Ratio(*(math.exp(end - newest) for end in (usual, low, high)))
-    before, after = measured[-2:].tolist()
-    return [Change("difference", before, after, math.exp(usual), math.exp(newest), ratio)]
+    quantile = NormalDist().inv_cdf(1 - VERDICT_ERROR / 2 / len(values))
+    quantile *= math.sqrt((1 + memory) / (1 - memory))
+    start, place, stop = bounds
+    old, new = values[start:place], values[place:stop]
+    ends = float(np.median(old)), float(np.median(new))
+    low, high = rank_interval(old[-MAX_INTERVAL_COMMITS:], new[:MAX_INTERVAL_COMMITS], quantile)
+    factor = ends[0] - ends[1]
+    ratio = Ratio(math.exp(factor), math.exp(min(-high, factor)), math.exp(max(-low, factor)))
+    where = int(measured[place - 1]), int(measured[place])
+    levels = math.exp(ends[0]), math.exp(ends[1])
+    return Change("step", *where, *levels, ratio, min(len(old), len(new)))
+
+
+def _departure(
+    values: Logarithms, measured: NDArray[np.intp], left: Departure, stop: int
+) -> Change:
+    """Return what left its level as a change; ``stop`` is where the next one did."""
+    new = float(np.median(values[left.place : stop]))
+    factor = left.level - new
+    ratio = Ratio(*(math.exp(factor + by) for by in (0.0, -left.error, left.error)))
+    where = int(measured[left.place - 1]), int(measured[left.place])
+    kind: Literal["step", "check"] = "step" if left.commits > 1 else "check"
+    commits = stop - left.place
+    return Change(kind, *where, math.exp(left.level), math.exp(new), ratio, commits)
 
 
 def _quick_scatter(values: Logarithms) -> float:

@@ -191,6 +191,11 @@ class Difference:
     """What ``ratio`` was made of; ``None`` without one."""
     pairs: int | None = None
     """Pairs of processes that took turns; ``None`` of stored results."""
+    detectable: float | None = None
+    """Least factor of a change that an unclear case would have shown; ``None`` where that is not
+    known, or above all that is looked for."""
+    seconds_to_decide: float | None = None
+    """Time that an unclear case needs about, measured alone; ``None`` where that is not known."""
 
     @property
     def rests_on(self) -> str:
@@ -236,7 +241,11 @@ class SnapshotComparison:
     @property
     def differing(self) -> tuple[Difference, ...]:
         """Those that a reader should see one by one."""
-        return tuple(item for item in self.differences if item.verdict in DIFFERING)
+        return tuple(
+            item
+            for item in self.differences
+            if item.verdict in DIFFERING or (item.basis == "in turn" and item.verdict == "unclear")
+        )
 
 
 @dataclass(frozen=True, slots=True)

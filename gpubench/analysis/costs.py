@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpubench.results import CaseCounts
-from gpubench.work.derived import LANES, excess_sectors, excess_wavefronts
+from gpubench.work.derived import (
+    LANES,
+    excess_sectors,
+    excess_wavefronts,
+    flop_instructions,
+    vectorized_share,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,16 @@ class Cost:
     """What ``--allow`` takes for all costs of a kind; a cost's own name is taken too."""
     words: str
     """What it counts, in the plural."""
+    tolerance: float = 0.0
+    """Share by which it may differ without being a change."""
+    slack: int = 0
+    """By so many it may differ as well."""
+
+
+CPU_TOLERANCE = 0.02
+CPU_SLACK = 16
+"""Edits that change nothing of what a kernel computes move counts on the CPU by less: another name,
+a helper that is inlined, a check that leaves the loop (39 of 39 harmless edits of a prototype)."""
 
 
 def _of(group: str, *names: str) -> tuple[Cost, ...]:
@@ -45,6 +61,28 @@ _COUNTED_COSTS = (
 )
 """Costs that are counts as they are."""
 
+_CPU_COSTS = tuple(
+    Cost(name, group, words, CPU_TOLERANCE, CPU_SLACK)
+    for name, group, words in (
+        ("ir_instructions", "ir_instructions", "LLVM instructions"),
+        ("load_bytes", "memory_bytes", "bytes loaded"),
+        ("store_bytes", "memory_bytes", "bytes stored"),
+        ("divisions", "divisions", "divisions"),
+        ("integer_divisions", "divisions", "integer divisions"),
+        ("libm_functions", "calls", "functions of libm"),
+        ("calls", "calls", "calls"),
+        ("conditional_branches", "conditional_branches", "conditional branches"),
+        ("allocations", "allocations", "allocations"),
+    )
+)
+"""Costs of Numba's code on the CPU that are counts as they are."""
+_FLOP_INSTRUCTIONS = Cost(
+    *("flop_instructions", "vectorization", "instructions with operations"),
+    *(CPU_TOLERANCE, CPU_SLACK),
+)
+"""Grows where lanes or the share vectorized fall: as many operations take more instructions."""
+_SCALAR_PERMILLE = Cost("scalar_permille", "vectorization", "‰ of operations outside vectors")
+
 _EXCESS_SECTORS = Cost("excess_sectors", "excess_sectors", "excess sectors")
 _EXCESS_WAVEFRONTS = Cost("excess_wavefronts", "excess_wavefronts", "excess wavefronts")
 _INACTIVE_LANES = Cost("inactive_lanes", "inactive_lanes", "inactive lanes")
@@ -64,6 +102,9 @@ COSTS: tuple[Cost, ...] = (
     _INACTIVE_LANES,
     *_COUNTED_COSTS[6:],
     *RESOURCES,
+    *_CPU_COSTS,
+    _FLOP_INSTRUCTIONS,
+    _SCALAR_PERMILLE,
 )
 """In the order in which they are shown."""
 
@@ -83,6 +124,12 @@ class CostPair:
     ``None`` where it is of the whole case."""
     old: int
     new: int
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the sides differ by more than the cost's tolerance and slack."""
+        difference = abs(self.new - self.old)
+        return difference > max(self.cost.tolerance * self.old, self.cost.slack)
 
     @property
     def words(self) -> str:
@@ -122,10 +169,21 @@ def worst_resources(counts: CaseCounts) -> Mapping[str, int]:
 def total_costs(counts: CaseCounts) -> Mapping[str, int]:
     """Return costs of all launches of one run by their names; those that are 0 may be absent."""
     totals = counts.totals
-    costs = {cost.name: totals[cost.name] for cost in _COUNTED_COSTS if cost.name in totals}
+    counted = (*_COUNTED_COSTS, *_CPU_COSTS)
+    costs = {cost.name: totals[cost.name] for cost in counted if cost.name in totals}
+    if counts.target == "cpu":
+        return costs | _vector_costs(totals)
     lanes = LANES * totals.get("ptx_instructions", 0) - totals.get("ptx_thread_instructions", 0)
     return costs | {
         _EXCESS_SECTORS.name: excess_sectors(totals),
         _EXCESS_WAVEFRONTS.name: excess_wavefronts(totals),
         _INACTIVE_LANES.name: lanes,
+    }
+
+
+def _vector_costs(totals: Mapping[str, int]) -> dict[str, int]:
+    share = vectorized_share(totals)
+    return {
+        _FLOP_INSTRUCTIONS.name: flop_instructions(totals),
+        _SCALAR_PERMILLE.name: 0 if share is None else round(1000 * (1 - share)),
     }

@@ -27,7 +27,7 @@ COMPILER_PREFIXES = ("nvidia_nvvm", "nvidia_nvjitlink", "nvidia_cuda_nv")
 NOT_COUNTED = "it ran on the device in software and was not counted"
 NO_COUNTS_BEFORE = "no counts before: {reason}"
 OTHER_MODEL = "counted by version {old} of the rules before, by {new} after"
-OTHER_ARCHITECTURE = "counted for compute capability {old} before, for {new} after"
+OTHER_TARGET = "counted for {old} before, for {new} after"
 OTHER_COMPILER = "another compiler: {facts}"
 
 CountVerdict = Literal["grew", "lost", "improved", "allowed", "not judged"]
@@ -122,17 +122,21 @@ def _is_same_python(fact: FactChange) -> bool:
     return fact.name == "python" and releases[0] == releases[1]
 
 
-def architecture_words(counts: CaseCounts) -> str:
-    """Return the compute capabilities of the device in software: ``8.0``."""
-    return ", ".join(".".join(map(str, one)) for one in sorted(counts.architectures))
+def target_words(counts: CaseCounts) -> str:
+    """Return what code was made for: ``compute capability 8.0`` of the device in software, on the
+    CPU the compiler's versions and the processor."""
+    if counts.made_by is not None:
+        return counts.made_by
+    capabilities = (".".join(map(str, one)) for one in sorted(counts.architectures))
+    return f"compute capability {', '.join(capabilities)}"
 
 
 def why_not_comparable(old: CaseCounts, new: CaseCounts) -> str:
     """Return why two counts do not compare, whatever compiled them; empty where they do."""
     if old.model != new.model:
         return OTHER_MODEL.format(old=old.model, new=new.model)
-    if old.architectures != new.architectures:
-        return OTHER_ARCHITECTURE.format(old=architecture_words(old), new=architecture_words(new))
+    if target_words(old) != target_words(new):
+        return OTHER_TARGET.format(old=target_words(old), new=target_words(new))
     return ""
 
 
@@ -184,8 +188,9 @@ def compare_counts(
 def _verdict(pair: CostPair, allowed: Mapping[str, float]) -> CountVerdict:
     if pair.new < pair.old:
         return "improved"
-    share = allowed.get(pair.cost.name, allowed.get(pair.cost.group, 0.0))
-    return "allowed" if pair.new <= pair.old * (1 + share) else "grew"
+    share = allowed.get(pair.cost.name, allowed.get(pair.cost.group, pair.cost.tolerance))
+    is_allowed = pair.new <= pair.old * (1 + share) or pair.new - pair.old <= pair.cost.slack
+    return "allowed" if is_allowed else "grew"
 
 
 def find_count_changes(table: Table, snapshots: Sequence[Snapshot]) -> list[CountChange]:
@@ -206,7 +211,7 @@ def find_count_changes(table: Table, snapshots: Sequence[Snapshot]) -> list[Coun
             old, new = profiles[of_case[before]], profiles[of_case[after]]
             if why_not_comparable(old, new):
                 continue
-            pairs = tuple(pair for pair in cost_pairs(old, new) if pair.old != pair.new)
+            pairs = tuple(pair for pair in cost_pairs(old, new) if pair.is_change)
             if pairs:
                 facts = compiler_changes(snapshots[before], snapshots[after])
                 changes.append(CountChange(name, before, after, pairs, facts))

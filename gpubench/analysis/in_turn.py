@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gpubench.analysis.causes import changed_facts
@@ -18,18 +18,26 @@ from gpubench.analysis.comparison import (
     SnapshotComparison,
 )
 from gpubench.analysis.scatter import Shared
-from gpubench.analysis.sequential import ERROR, plan_looks, verdict_in_turn
+from gpubench.analysis.sequential import (
+    FIRST_PAIRS,
+    CaseEvidence,
+    Evidence,
+    estimate_pairs_needed,
+    find_detectable_factor,
+)
 from gpubench.record import INTERLEAVED
 from gpubench.results import CaseName, Row, Snapshot
 from gpubench.results.records import RUN
 
-UNSURE = "the time was over before its verdict was sure; give more with --time"
+NO_TURN = "no turn before the time was over; give more with --time"
+"""Of a case without a pair."""
+
+NOT_SURE = "for so many cases it is not sure; give more with --time, or name it alone"
 
 
 INTERLEAVED_METHOD = (
     "In turn: {count} of these cases by pairs of the processes that asv took with "
-    "--interleave-rounds. Their slower and faster hold at 99 % for all of them together, their "
-    "same at 99 % for each."
+    "--interleave-rounds, judged as `compare --measure` judges."
 )
 
 
@@ -42,10 +50,9 @@ def judge_interleaved(comparison: SnapshotComparison) -> SnapshotComparison:
     old, new = comparison.old, comparison.new
     processes = old.facts.get(INTERLEAVED)
     is_one_run = old.facts.get(RUN) is not None and old.facts.get(RUN) == new.facts.get(RUN)
-    fewest, _ = next(plan_looks(ERROR))
     if not (is_one_run and old.setup == new.setup and old.commit != new.commit):
         return comparison
-    if not isinstance(processes, int) or processes < fewest:
+    if not isinstance(processes, int) or processes < FIRST_PAIRS:
         return comparison
     logs = {
         one.name: [math.log(a / b) for a, b in zip(one.old.rounds, one.new.rounds, strict=True)]
@@ -55,19 +62,23 @@ def judge_interleaved(comparison: SnapshotComparison) -> SnapshotComparison:
     }
     if not logs:
         return comparison
+    evidence = Evidence(len(logs), comparison.factor)
+    for place, pairs in enumerate(logs.values()):
+        for log in pairs:
+            evidence.add(place, log)
+    judged = {name: (place, evidence.cases[place]) for place, name in enumerate(logs)}
     differences = []
     for one in comparison.differences:
-        if one.name in logs:
-            pairs = logs[one.name]
-            verdict, ratio = verdict_in_turn(pairs, len(logs), comparison.factor)
+        if one.name in judged:
+            place, case = judged[one.name]
             one = replace(
                 one,
-                verdict=verdict,
-                is_sure=verdict in CHANGED,
-                ratio=ratio,
+                verdict=case.verdict,
+                is_sure=place in evidence.sure,
+                ratio=case.ratio,
                 note="",
                 basis="in turn",
-                pairs=len(pairs),
+                pairs=len(case.logs),
             )
         differences.append(one)
     differences.sort(key=_order)
@@ -83,50 +94,29 @@ def _order(one: Difference) -> tuple[int, float]:
 def compare_in_turn(
     old: Snapshot,
     new: Snapshot,
-    rows: Mapping[CaseName, tuple[Row, Row]],
-    logs: Mapping[CaseName, Sequence[float]],
+    rows: Sequence[tuple[Row, Row]],
+    evidence: Evidence,
+    seconds: Sequence[float],
     *,
-    cases: int,
     replaced: Sequence[CaseName] = (),
     only_old: Sequence[CaseName] = (),
     only_new: Sequence[CaseName] = (),
-    factor: float = 1.0,
     method: str = "",
 ) -> SnapshotComparison:
     """Compare two sides by their pairs of processes.
 
-    ``logs`` are the logarithms of each case's ratios, old over new; of one that had no turn before
-    the time was over there are none, and its rows say so. ``cases`` is how many were to be
-    measured, over which the error is divided. What ``replaced`` measure differs between the two
-    sides.
+    ``rows``: of each case of ``evidence``, in its order. A case without a turn before the time was
+    over has ``NO_TURN`` as the reason of both rows. ``seconds``: of a pair of each case. What
+    ``replaced`` measure differs between the two sides.
     """
-    differences = []
-    for name, (old_row, new_row) in rows.items():
-        ratio = None
-        note = ""
-        verdict: ComparisonVerdict
-        if old_row.status == new_row.status == "ok":
-            verdict, ratio = verdict_in_turn(logs[name], cases, factor)
-            note = UNSURE if verdict == "unclear" else ""
-        elif old_row.reason == new_row.reason == UNSURE:
-            verdict, note = "unclear", UNSURE
-        else:
-            verdict, note = UNTIMED[old_row.status, new_row.status]
-            note = note.format(old=old_row.reason or "", new=new_row.reason or "")
-        differences.append(
-            Difference(
-                name,
-                verdict,
-                verdict in CHANGED,
-                old_row,
-                new_row,
-                ratio,
-                baseline=None,
-                note=note,
-                basis="in turn" if ratio else None,
-                pairs=len(logs[name]),
-            )
+    sure = evidence.sure
+    factor = evidence.factor
+    differences = [
+        _difference(case, both, place in sure, of_pair)
+        for place, (case, both, of_pair) in enumerate(
+            zip(evidence.cases, rows, seconds, strict=True)
         )
+    ]
     differences += [
         Difference(
             name,
@@ -155,4 +145,40 @@ def compare_in_turn(
         shared=Shared(),
         factor=factor,
         method=method,
+    )
+
+
+def _difference(
+    case: CaseEvidence, rows: tuple[Row, Row], is_sure: bool, seconds: float
+) -> Difference:
+    """Judge one case: by its pairs, or by what became of its sides."""
+    old, new = rows
+    ratio = detectable = needed = None
+    note = ""
+    verdict: ComparisonVerdict
+    if old.status == new.status == "ok" and case.logs:
+        verdict, ratio = case.verdict, case.ratio
+        if verdict == "unclear":
+            detectable = find_detectable_factor(case)
+            needed = estimate_pairs_needed(case)
+        elif verdict in CHANGED and not is_sure:
+            note = NOT_SURE
+    elif old.reason == new.reason == NO_TURN:
+        verdict, note = "unclear", NO_TURN
+    else:
+        verdict, note = UNTIMED[old.status, new.status]
+        note = note.format(old=old.reason or "", new=new.reason or "")
+    return Difference(
+        old.name,
+        verdict,
+        is_sure,
+        old,
+        new,
+        ratio,
+        baseline=None,
+        note=note,
+        basis="in turn" if ratio else None,
+        pairs=len(case.logs),
+        detectable=detectable,
+        seconds_to_decide=(needed - len(case.logs)) * seconds if needed else None,
     )

@@ -16,14 +16,15 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.analysis.changes import THRESHOLD, Change, Verdict, verdicts_in
+from gpubench.analysis.changes import MIN_POINTS, THRESHOLD, Change, Verdict, verdicts_in
+from gpubench.analysis.pooled import POOLED_COMMITS
 from gpubench.analysis.speedup_changes import (
     MAX_GAIN_APART,
     decide_by_speedups,
     paired_cases,
 )
 from gpubench.analysis.status_changes import StatusChange, find_status_changes
-from gpubench.analysis.steps import FINEST
+from gpubench.analysis.steps import FINEST, is_another_mix
 from gpubench.results import CaseHistories, CaseName, History, Ratio, Times
 
 MIN_CASES = 10
@@ -45,6 +46,10 @@ NOISE_COMMITS = 15
 """Commits whose median is the level that shared noise is held against. What lasts for half of them
 is no noise; so the newest half keeps what it has."""
 
+MIN_NEAR = 2 / 3
+"""Share of the cases that are nearer to what a run shares than to no change: so many have to be for
+a run to be off."""
+
 Spans = Mapping[CaseName, tuple[int, int]]
 """First and last snapshot with a time of each case."""
 
@@ -62,6 +67,8 @@ class SharedChange:
     """Of the cases that changed alike."""
     measured: int
     """Cases that were measured before and after."""
+    runs: int = 0
+    """Runs in a row that are off, of which too few are there for a level; 0 of what lasts."""
 
     @property
     def slower(self) -> bool:
@@ -80,6 +87,8 @@ class JudgedHistory:
     """Oldest first."""
     unstable: Mapping[CaseName, float]
     """Scatter of the cases whose noise lets nothing be said, a logarithm."""
+    not_judged: frozenset[CaseName] = frozenset()
+    """Cases with too few commits for a verdict."""
     statuses: Sequence[StatusChange] = ()
     """Where cases became wrong, failed, were skipped or fixed."""
 
@@ -88,6 +97,7 @@ def judge_history(
     parts: Callable[[], Iterable[CaseHistories]],
     outline: History | None = None,
     threshold: Callable[[CaseName], float | None] = lambda _: None,
+    is_rate: Callable[[CaseName], bool] = lambda _: False,
 ) -> JudgedHistory:
     """Judge all cases of a setup.
 
@@ -98,13 +108,17 @@ def judge_history(
         parts: some cases at a time, each time that it is called.
         outline: of all of them, to know baselines that stand in another part.
         threshold: factor from which a change of a case counts, where the project says one.
+        is_rate: whether more is better, asked of what is no time.
     """
     verdicts: dict[CaseName, Verdict] = {}
+    runs: list[SharedChange] = []
     spans: dict[CaseName, tuple[int, int]] = {}
     statuses: list[StatusChange] = []
     has_pairs = False
     for part in parts():
-        verdicts |= verdicts_of(part, least_factors(part.names, threshold))
+        found, off = verdicts_of(part, least_factors(part.names, threshold))
+        verdicts |= found
+        runs += off
         spans |= spans_of(part)
         statuses += find_status_changes(part)
         has_pairs = has_pairs or paired_cases(part).size > 0
@@ -124,12 +138,16 @@ def judge_history(
         for name in decided:
             every = [*own[name], *of_all.get(name, ())]
             changes[name] = tuple(sorted(every, key=lambda change: change.after))
+    for name in [name for name in changes if changes[name] and not name.is_time and is_rate(name)]:
+        changes[name] = own[name] = tuple(change.of_rate for change in changes[name])
     unstable = {name: one.scatter for name, one in verdicts.items() if one.is_unstable}
     kept = {
         name: tuple(change for change in of_case if change.ratio.factor >= (threshold(name) or 0))
         for name, of_case in own.items()
     }
-    return JudgedHistory(changes, kept, shared, unstable, statuses)
+    not_judged = frozenset(name for name, one in verdicts.items() if not one.is_judged)
+    together = tuple(sorted([*shared, *runs], key=lambda one: one.after))
+    return JudgedHistory(changes, kept, together, unstable, not_judged, statuses)
 
 
 def least_factors(
@@ -143,18 +161,92 @@ def least_factors(
 
 def verdicts_of(
     history: CaseHistories, least: Sequence[float] | None = None
-) -> dict[CaseName, Verdict]:
-    """Return what the times of every case say, without the noise that whole runs share."""
+) -> tuple[dict[CaseName, Verdict], list[SharedChange]]:
+    """Return what the times of every case say, without the noise that whole runs share, and the
+    newest runs that are off."""
     is_time = [name.is_time for name in history.names]
+    names = [name for name in history.names if name.is_time]
     judged = history.judged.copy()
-    judged[:, is_time] = without_shared_noise(judged[:, is_time])
-    verdicts = verdicts_in(judged, least)
+    times = without_shared_noise(judged[:, is_time])
+    judged[:, is_time], runs = without_runs_off(times, names)
+    kinds = ["time" if name.is_time else name.time for name in history.names]
+    verdicts = [
+        replace(verdict, changes=_without_mixes(verdict.changes, history.judged[0, case]))
+        for case, verdict in enumerate(verdicts_in(judged, least, kinds))
+    ]
     if history.by_speedup:
         verdicts = [
             replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
             for one in verdicts
         ]
-    return dict(zip(history.names, verdicts, strict=True))
+    return dict(zip(history.names, verdicts, strict=True)), runs
+
+
+def _without_mixes(changes: Sequence[Change], times: NDArray[np.float64]) -> tuple[Change, ...]:
+    """Return the changes that the times show as they were measured, shape (snapshots,): what runs
+    share is taken out of their noise, and with it the modes of several processors."""
+    kept = list(changes)
+    for change in changes:
+        place = kept.index(change)
+        start = kept[place - 1].after if place else 0
+        stop = kept[place + 1].after if place + 1 < len(kept) else len(times)
+        sides = times[start : change.after], times[change.after : stop]
+        if is_another_mix(*(np.log(side[~np.isnan(side)]) for side in sides)):
+            kept.remove(change)
+    return tuple(kept)
+
+
+def without_runs_off(times: Times, names: Sequence[CaseName]) -> tuple[Times, list[SharedChange]]:
+    """Return times, shape (3, cases, snapshots), without what the newest runs share, and these.
+
+    A run is off where ``MIN_NEAR`` of the cases are nearer to their median difference from their
+    levels than to none. Looked at are the runs that ``without_shared_noise`` leaves: too few follow
+    to tell whether it lasts. Of a case that did not move with the others nothing is taken out.
+    """
+    known = np.where(times[0] > 0, times[0], np.nan)
+    logarithms = np.log(known)
+    snapshots = times.shape[2]
+    first = max(snapshots - NOISE_COMMITS // 2, 1) if snapshots >= MIN_POINTS else 1
+    taken = np.zeros_like(logarithms)
+    runs: list[SharedChange] = []
+    for place in range(first, snapshots) if len(names) >= MIN_CASES else ():
+        before = logarithms[:, max(place - POOLED_COMMITS, 0) : place]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of a case without any time there
+            levels = np.nanmedian(before, axis=1)
+        moved = logarithms[:, place] - levels
+        measured = np.flatnonzero(~np.isnan(moved))
+        if len(measured) < MIN_CASES:
+            continue
+        shift = float(np.median(moved[measured]))
+        near = measured[np.abs(moved[measured] - shift) < np.abs(moved[measured])]
+        if len(near) < MIN_NEAR * len(measured):
+            continue
+        logarithms[near, place] -= shift
+        taken[near, place] = shift
+        if abs(shift) >= MIN_TOLERANCE:
+            group = {
+                names[case]: _moved(levels[case], moved[case], place) for case in near.tolist()
+            }
+            _add_run(runs, replace(_shared_change(group, len(measured)), runs=1))
+    without: Times = times * np.exp(-taken)
+    return without, runs
+
+
+def _moved(level: float, moved: float, place: int) -> Change:
+    old, new = math.exp(level), math.exp(level + moved)
+    return Change("check", place - 1, place, old, new, Ratio(old / new, old / new, old / new), 1)
+
+
+def _add_run(runs: list[SharedChange], run: SharedChange) -> None:
+    """Add a run that is off; one that follows another and is as far off is told with it."""
+    last = runs[-1] if runs else None
+    if last and last.after + last.runs == run.after:
+        apart = abs(math.log(last.ratio.value / run.ratio.value))
+        if apart < abs(math.log(run.ratio.value)) / 2:
+            runs[-1] = replace(last, runs=last.runs + 1)
+            return
+    runs.append(run)
 
 
 def _changes_by_case(shared: Iterable[SharedChange]) -> dict[CaseName, list[Change]]:

@@ -76,6 +76,16 @@ MIN_CLEAR_SCATTERS = 3.0
 ONE_SCATTER = (15.87, 84.13)
 """Percentiles that are two standard deviations apart, of normal noise."""
 
+MIN_MIXED_LEVEL = 10
+"""Commits of both levels from which another mix of processors is told from a step."""
+
+MODES = (10, 90)
+"""Percentiles that have to move with the median: where one stays, commits ran on the same
+processors in another proportion."""
+
+MIN_MODE_SHARE = 0.25
+"""Share of the median's step by which both have to move."""
+
 _CERTAIN = 1e6
 """Evidence of a step that is accepted whatever its ranks say."""
 
@@ -147,6 +157,8 @@ class _Series:
             return -1.0, True
         if far or gap >= self.certain_gap:
             return _CERTAIN, True
+        if is_another_mix(before, after):
+            return 0.0, True
         separation, evidence = rank_evidence(before, after)
         if separation < MIN_SEPARATION:
             return 0.0, True
@@ -252,6 +264,15 @@ def _triples(bounds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 def _gap(before: Floats, after: Floats) -> float:
     """Return how far apart the nearest values of two levels are; negative where they overlap."""
     return float(max(after.min() - before.max(), before.min() - after.max()))
+
+
+def is_another_mix(before: Floats, after: Floats) -> bool:
+    """Return whether one of two modes stayed where it was, while the median moved."""
+    if min(len(before), len(after)) < MIN_MIXED_LEVEL:
+        return False
+    moved = np.percentile(after, MODES) - np.percentile(before, MODES)
+    step = _median(after) - _median(before)
+    return bool((moved * np.sign(step) < MIN_MODE_SHARE * abs(step)).any())
 
 
 def _is_far(gap: float, before: Floats, after: Floats) -> bool:

@@ -7,6 +7,7 @@ is in the library's own file: arrays, functions and how a program is compiled.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from gpubench.backends.protocol import (
     DeviceLostError,
     DeviceMemoryError,
     Launch,
+    LaunchLimitError,
     Limits,
     Target,
     made_at_first_call,
@@ -52,6 +54,11 @@ LOST_DEVICE_ERRORS = {
 """Errors after which a CUDA context answers nothing else (CUDA driver API, ``CUresult``): parts of
 their names and of their texts (``cuGetErrorString``), of which a library shows one."""
 _NO_MEMORY = ("out_of_memory", "out of memory", "errormemoryallocation")
+_TOO_MANY_BLOCKS = (
+    *("cooperative_?launch_?too_?large", "too many blocks in cooperative launch"),
+    "specified grid size .* exceeds the limit",
+)
+"""In the words of the driver, of its runtime and of ``cuda.core``, which looks before."""
 _NO_RESOURCES = ("launch_out_of_resources", "too many resources requested", "launchoutofresources")
 
 
@@ -182,6 +189,11 @@ class CudaSession(TimedStream):
                 f"the work crashed on {device}: {text}; {'' if self.simulated else where}"
                 "only a fresh process can use the device again"
             )
+        if any(re.search(words, lower) for words in _TOO_MANY_BLOCKS):
+            return LaunchLimitError(
+                f"a cooperative launch needs all its blocks on {device} at once: {text}; use a "
+                "smaller grid there"
+            )
         if any(words in lower for words in _NO_RESOURCES):
             return DeviceError(
                 f"{device} lacks registers for this block: {text}; "
@@ -195,6 +207,13 @@ def needed(launch: Launch | None) -> Launch:
     if launch is None:
         raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
     return launch
+
+
+def refuse_launch(what: str, launch: Launch | None) -> None:
+    """Raise ``KernelError`` for a launch of something that chooses its block and grid itself: the
+    case would bear the name of a launch that was never made."""
+    if launch is not None:
+        raise KernelError(f"{what} chooses its block and grid itself: remove `launch`")
 
 
 class CudaBackend(Backend):

@@ -262,6 +262,8 @@ def _survey(visible: str | None) -> _Survey:
         return (), _DRIVER_FAULTS.get(kind, other)
     if visible_gpus:
         return visible_gpus, None
+    if handles and software.requested():
+        return (), f"{VISIBLE}={visible!r} hides {software.NAME}, the device in software; unset it"
     if handles:
         hidden = "1 GPU" if len(handles) == 1 else f"{len(handles)} GPUs"
         return (), f"{VISIBLE}={visible!r} hides the {hidden} of this machine; unset it to use them"

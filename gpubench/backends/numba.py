@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
+from gpubench.backends.numba_settings import find_plain, why_off
 from gpubench.backends.numpy import blas_facts, blas_libraries
-from gpubench.backends.protocol import Call, Target
-from gpubench.errors import BackendError
+from gpubench.backends.protocol import Call, Launch, Target
+from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
 _COMPILING = "numba:compile"
@@ -40,6 +41,18 @@ class NumbaSession(HostSession):
                 numba.set_num_threads(threads)
             ending.callback(numba.set_num_threads, before)
             self._compilations = ending.enter_context(events.install_recorder(_COMPILING))
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        """Return the call; raises ``KernelError`` where Python would run what Numba was to
+        compile, as after what a module did that was imported since the backend was asked."""
+        if reason := why_off("DISABLE_JIT"):
+            raise KernelError(reason)
+        if plain := find_plain(target.function):
+            raise KernelError(
+                f"{plain} is decorated and was not compiled: Python would run it; have its "
+                "decorator be Numba's, and Numba's compiler on while the module is imported"
+            )
+        return super().bind(target, launch, arguments)
 
     def empty(self) -> Call:
         return self.bind(Target(function=self.numba.njit(cache=True)(nothing)), None, ())
@@ -78,9 +91,15 @@ class NumbaBackend(HostBackend):
     compiles_ahead = True
 
     def unavailable(self, device: str) -> str | None:
-        if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-            return "NUMBA_DISABLE_JIT is set, so that nothing would be compiled: unset it"
-        return super().unavailable(device)
+        return why_off("DISABLE_JIT") or super().unavailable(device)
+
+    def hint(self, error: BaseException) -> str | None:
+        if isinstance(error, ZeroDivisionError):
+            return (
+                "compiled code divides as Python does, NumPy gives infinity or NaN and goes on: "
+                "njit(error_model='numpy') does so too"
+            )
+        return None
 
     def too_many_threads(self, threads: int) -> str | None:
         too_many_here = super().too_many_threads(threads)

@@ -18,7 +18,13 @@ import numpy as np
 from gpubench.backends import devices
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
 from gpubench.backends.cuda_sampling import BestWay
-from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
+from gpubench.backends.cuda_session import (
+    CudaBackend,
+    CudaSession,
+    needed,
+    refuse_launch,
+)
+from gpubench.backends.numba_settings import why_off
 from gpubench.backends.protocol import (
     ONE_THREAD_LAUNCH,
     Call,
@@ -146,7 +152,10 @@ class NumbaCudaSession(CudaSession):
         return super().bind(target, launch, arguments)
 
     def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        if reason := why_off("ENABLE_CUDASIM"):
+            raise KernelError(reason)
         if _is_a(function, _UFUNCS):
+            refuse_launch("a ufunc of Numba", launch)
             return partial(function, *arguments, stream=self.stream)
         if not _is_a(function, _KERNELS):
             raise self._no_kernel(repr(function))
@@ -215,8 +224,10 @@ class NumbaCudaSession(CudaSession):
         return facts
 
     def _is_cudas(self, error: Exception) -> bool:
-        """By the names of its types, of which two packages have one each."""
-        return any(kind.__name__ in _ERRORS for kind in type(error).__mro__)
+        """By the names of its types, of which two packages have one each; a grid over the limit is
+        refused before the driver is asked."""
+        is_refused = isinstance(error, ValueError) and "specified grid size" in str(error)
+        return is_refused or any(kind.__name__ in _ERRORS for kind in type(error).__mro__)
 
 
 @cache
@@ -249,6 +260,7 @@ class NumbaCudaBackend(CudaBackend):
     requires = (require_extra("cuda"),)
     decorators = ("cuda.jit",)
     needs_launch = True
+    launches_itself = ("vectorize", "guvectorize")
     session = NumbaCudaSession
     software = ("numba", "llvmlite", "numba-cuda", *_COMPILERS)
     concerns = (
@@ -259,7 +271,8 @@ class NumbaCudaBackend(CudaBackend):
     caches = ("NUMBA_CACHE_DIR", "CUDA_CACHE_PATH")
 
     def unavailable(self, device: str) -> str | None:
-        return super().unavailable(device) or _compiler_fault()
+        off = why_off("ENABLE_CUDASIM")
+        return off or super().unavailable(device) or _compiler_fault()
 
     def devices(self) -> Sequence[Description]:
         gpus, reason = devices.gpus(), devices.no_gpu_reason()

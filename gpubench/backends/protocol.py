@@ -53,6 +53,10 @@ class DeviceMemoryError(DeviceError):
     """The device has no room for an allocation; the session is still usable."""
 
 
+class LaunchLimitError(DeviceError):
+    """A launch over a limit that shows only once the kernel is compiled: the case is skipped."""
+
+
 class LayoutError(GpubenchError):
     """A backend cannot have an array that lies in memory as one of the suite does: the case is
     skipped."""
@@ -422,6 +426,9 @@ class Backend(ABC):
     """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
     needs_launch: ClassVar[bool] = False
     """Whether its decorators make functions that are launched, and whose threads have an index."""
+    launches_itself: ClassVar[tuple[str, ...]] = ()
+    """Decorators whose functions choose block and grid themselves: a suite's ``launch`` means
+    nothing to these."""
     decorators: ClassVar[tuple[str, ...]] = ()
     """Decorators of its functions, as ``njit`` and ``cuda.jit``: `gpubench check` proposes it by
     them."""
@@ -521,6 +528,11 @@ class Backend(ABC):
     def machine_facts(self) -> Mapping[str, Value | None]:
         """Facts about its devices that stay the same for a whole run. ``None``: not to be had."""
         return {}
+
+    def hint(self, error: BaseException) -> str | None:
+        """Return what a user may do about an error of a kernel's, where the library's own words do
+        not say so."""
+        return None
 
     def too_many_threads(self, threads: int) -> str | None:
         """Return why so many threads cannot be measured here; ``None`` when they can, or when only

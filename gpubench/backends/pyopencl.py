@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
+from gpubench.backends.cuda_session import refuse_launch
 from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
@@ -221,6 +222,7 @@ class PyOpenCLSession(Session):
             shape = replace(launch or ONE_THREAD_LAUNCH, stream=self._queue)
             return self._errors.around(partial(target.launcher, shape, *arguments))
         if target.function is not None:
+            refuse_launch("a function of PyOpenCL's arrays", launch)
             return self._errors.around(partial(target.function, *arguments))
         if target.source is None or target.entry is None:
             raise KernelError("an OpenCL 'source' needs an 'entry', the name of its kernel")

@@ -7,12 +7,13 @@ It is imported only where it is asked for: a process that measures does not load
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gpubench.environment import environment
 from gpubench.errors import BackendError
+from gpubench.names import CPU
 
 if TYPE_CHECKING:
     from softcuda import Report, SoftwareDevice
@@ -35,7 +36,12 @@ ORDER = "SOFTCUDA_ORDER"
 """The environment variable with the order of threads and blocks until a process sets another."""
 
 COUNT_SWITCH = "GPUBENCH_COUNT"
-"""The environment variable that turns counting off where cases are verified anyway: ``0``."""
+"""The environment variable that turns counting off where cases are verified anyway: ``0``; with
+``cpu``, Numba's code on the CPU is counted too, before asv measures."""
+
+
+TRACK_SWITCH = "GPUBENCH_TRACK"
+"""The environment variable that makes benchmarks of asv of what is counted: ``1``."""
 
 
 def requested() -> bool:
@@ -46,6 +52,19 @@ def requested() -> bool:
 def counts_wanted() -> bool:
     """Return whether launches are counted where cases are verified anyway."""
     return os.environ.get(COUNT_SWITCH, "") != "0"
+
+
+def tracks_wanted(benchmarks: Iterable[str]) -> bool:
+    """Return whether asv gets a benchmark for each count: the environment asks for them, or one of
+    the patterns of ``asv run --bench`` names them. asv starts a process for each, to read a number
+    that is on record already."""
+    asked = os.environ.get(TRACK_SWITCH, "") not in ("", "0")
+    return asked or any("track" in pattern for pattern in benchmarks)
+
+
+def cpu_counts_wanted() -> bool:
+    """Return whether Numba's code on the CPU is counted before asv measures."""
+    return os.environ.get(COUNT_SWITCH, "") == CPU
 
 
 _started: SoftwareDevice | None = None

@@ -14,12 +14,7 @@ from gpubench.distribution import VERSION, describe_conflict
 
 @click.group(
     cls=Commands,
-    sections={
-        "Write suites": ("init", "add", "check", "plan", "schema"),
-        "Run them": ("verify", "count", "time", "profile", "calibrate"),
-        "Read results": ("report", "serve", "compare", "acknowledge", "choose", "query", "export"),
-        "This machine": ("devices",),
-    },
+    first=("init", "add", "check", "verify", "count", "time", "report", "compare"),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(VERSION, prog_name="gpubench")
@@ -28,12 +23,6 @@ def main() -> None:
 
     Suites are YAML files in suites/. Measure with `asv run`, then write the report with
     `gpubench report`. `gpubench init` starts a new project.
-
-    \b
-    Shell completion:
-      bash  eval "$(_GPUBENCH_COMPLETE=bash_source gpubench)"
-      zsh   eval "$(_GPUBENCH_COMPLETE=zsh_source gpubench)"
-      fish  _GPUBENCH_COMPLETE=fish_source gpubench | source
     """
     if conflict := describe_conflict():
         ERR.print(f"gpubench: {conflict}")

@@ -10,11 +10,11 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -31,6 +31,7 @@ from gpubench.errors import (
     did_you_mean,
     join_repeats,
 )
+from gpubench.streams import prepare_streams
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -121,32 +122,24 @@ class Commands(click.Group):
     So do errors of the system: a disk that is full, a name that is too long, memory that is not
     there."""
 
-    def __init__(
-        self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **more: Any
-    ) -> None:
-        """Group commands in ``--help`` by section: these first, in this order, and after them
-        those that other packages and the edge declare, under *More*."""
+    def __init__(self, *args: Any, first: Sequence[str] = (), **more: Any) -> None:
+        """Show in ``--help`` the commands of the first day in this order, then all others."""
         super().__init__(*args, **more)
         self.commands = DeclaredCommands()
-        self._sections = sections or {}
-
-    @cached_property
-    def sections(self) -> Mapping[str, Sequence[str]]:
-        """Names of all commands by section; imports none of them."""
-        sections = {
-            title: tuple(name for name in names if name in self.commands)
-            for title, names in self._sections.items()
-        }
-        sections["More"] = tuple(sorted({*self.commands} - {*chain(*sections.values())}))
-        return {title: names for title, names in sections.items() if names}
+        self._first = first
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        first = [name for name in self._first if name in self.commands]
         width = max(map(len, self.commands), default=0)
         limit = formatter.width - 6 - width
-        for title, names in self.sections.items():
+        for title, names in (
+            ("The first day", first),
+            ("More", sorted({*self.commands} - {*first})),
+        ):
             lines = [(name.ljust(width), self._short_help(ctx, name, limit)) for name in names]
-            with formatter.section(title):
-                formatter.write_dl(lines)
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
     def _short_help(self, ctx: click.Context, name: str, limit: int) -> str:
         """Return the first sentence of a command, or why it cannot be had."""
@@ -157,9 +150,7 @@ class Commands(click.Group):
         return command.get_short_help_str(limit) if command else ""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        # A character that a terminal cannot show becomes its number, and ends no command.
-        with suppress(AttributeError, ValueError):
-            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        prepare_streams()
         try:
             try:
                 return again_with_a_new_table(lambda: self._run(*args, **kwargs))
@@ -170,6 +161,9 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:  # who read the output has seen enough of it
                 sys.exit(Exit.FOUND)
+            if error.errno == errno.EBADF and error.filename is None:
+                ERR.print("gpubench: standard output is closed; send it to a file or to /dev/null")
+                sys.exit(Exit.REFUSED)
             place = f": {error.filename}" if error.filename else ""
             ERR.print(f"gpubench: {error.strerror or error}{place}")
             sys.exit(Exit.REFUSED)
@@ -349,6 +343,32 @@ def print_table(
         return
     OUT.print(lines[0], style="bold")
     echo("\n".join(lines[1:]))
+
+
+NARRATION_SECONDS = 30.0
+"""Between two lines of progress in a pipe: a log of CI stays readable, and its watcher sees that
+work goes on."""
+
+
+@contextmanager
+def narrated(words: str) -> Iterator[Callable[..., None]]:
+    """Say on standard error what is done inside the block, in one line that changes.
+
+    Yields ``say(words, is_event=False)``. What is no terminal gets plain lines: events, and what is
+    said ``NARRATION_SECONDS`` after the last.
+    """
+    with ERR.status(words) as status:
+        last = monotonic()
+
+        def say(words: str, *, is_event: bool = False) -> None:
+            nonlocal last
+            if status is not None:
+                status.update(words)  # type: ignore[attr-defined]
+            elif is_event or monotonic() - last >= NARRATION_SECONDS:
+                last = monotonic()
+                ERR.print(words)
+
+        yield say
 
 
 @dataclass

@@ -20,7 +20,7 @@ from gpubench.cli.console import (
     watched,
 )
 from gpubench.cli.options import SUITES, default_results
-from gpubench.cli.planning import chosen_cases, has_preset
+from gpubench.cli.planning import chosen_cases, chosen_plan, has_preset
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import CPU
@@ -199,6 +199,9 @@ SMOKE = "smoke"
 @click.option(
     "--sanitize", is_flag=True, help="Look for races and uninitialised reads too, on softcuda."
 )
+@click.option(
+    "--declared", "is_declared", is_flag=True, help="Leave out sizes beside the declared ones."
+)
 @options.json
 def verify(
     names: tuple[str, ...],
@@ -207,9 +210,14 @@ def verify(
     axes: tuple[str, ...],
     orders: int,
     sanitize: bool,
+    is_declared: bool,
     as_json: bool,
 ) -> None:
-    """Compute every implementation and compare it with its baseline. Takes no time.
+    """Compare every implementation with its baseline. Takes no time.
+
+    Each kernel is computed at sizes beside the declared ones too, where -a names none: one above
+    its smallest size, a prime, and 1. An implementation that raises there does not take the size;
+    one that gives wrong results is wrong.
 
     NAME is a suite, a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite
     file; none are all. CUDA runs on the GPU where there
@@ -221,6 +229,8 @@ def verify(
     from gpubench.backends.software import NAME, counts_wanted, device_count, requested
     from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
+    from gpubench.plan.beside import cases_beside
+    from gpubench.plan.rules import selected
     from gpubench.tables import counts, verdicts
 
     only_in_software = orders > 1 or sanitize
@@ -228,11 +238,15 @@ def verify(
     count = device_count() if in_software else gpu_count()
     if in_software:
         preset = preset or _quick_preset(names)
-    cases = chosen_cases(names, preset, where, axes, count)
+    plan = chosen_plan(names, preset, axes, count)
+    cases = selected(plan.cases(), where, axes)
+    beside = [] if axes or is_declared else cases_beside(plan, cases)
     tried = verify_cases.orders(orders) if in_software else ()
     is_counted = in_software and not sanitize and counts_wanted()
     manner = verify_cases.Manner(in_software, tried, sanitize, is_counted)
-    rows, is_interrupted = _verified_now(cases, manner, "verifying")
+    every, is_interrupted = _verified_now([*cases, *beside], manner, "verifying")
+    rows = every[: len(cases)]
+    undeclared = verdicts.Undeclared.of(every[len(cases) :], rows)
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if only_in_software or requested() else no_gpu_reason(),
@@ -242,10 +256,11 @@ def verify(
     )
     if as_json:
         listed = [counts.case_row(*row, lines=False) for row in rows]
-        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
+        others = [verdicts.case_row(*row) for row in undeclared.taken]
+        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed, "undeclared": others})
     else:
-        OUT.print(*verdicts.report(rows, cuda), sep="\n")
-    _exit_with(rows, is_interrupted)
+        OUT.print(*verdicts.report(rows, cuda, undeclared), sep="\n")
+    _exit_with([*rows, *undeclared.wrong], is_interrupted)
 
 
 @click.command()
@@ -261,6 +276,12 @@ def verify(
     "instructions of SASS.",
 )
 @click.option(
+    "--hints",
+    is_flag=True,
+    help="Name lines that cost more than they must, with two counts, the cause and one change: at "
+    "most three a kernel.",
+)
+@click.option(
     "--gpu",
     "gpu_names",
     multiple=True,
@@ -271,7 +292,13 @@ def verify(
 @click.option(
     "--cpu",
     is_flag=True,
-    help="Count instructions of NumPy and Numba on the CPU instead, with callgrind or a counter.",
+    help="Count what Numba's code does on the CPU instead: operations, vectors, bytes, calls. With "
+    "--lines by line, and why LLVM has not vectorized a loop.",
+)
+@click.option(
+    "--callgrind",
+    is_flag=True,
+    help="With --cpu: count instructions of NumPy and Numba too, with callgrind or a counter.",
 )
 @options.json
 def count(
@@ -280,11 +307,13 @@ def count(
     where: str | None,
     axes: tuple[str, ...],
     lines: bool,
+    hints: bool,
     gpu_names: tuple[str, ...],
     cpu: bool,
+    callgrind: bool,
     as_json: bool,
 ) -> None:
-    """Count what CUDA kernels do, without a GPU.
+    """Count exactly what kernels do: CUDA without a GPU, or the CPU.
 
     Sectors, wavefronts, lanes, instructions; no time is taken.
 
@@ -304,8 +333,11 @@ def count(
     preset = preset or _quick_preset(names)
     chosen = chosen_cases(names, preset, where, axes, device_count())
     if cpu:
-        _count_on_cpu([case for case in chosen if case.device == CPU], preset, as_json)
+        on_cpu = [case for case in chosen if case.device == CPU]
+        _count_on_cpu(on_cpu, preset, lines=lines, callgrind=callgrind, as_json=as_json)
         return
+    if callgrind:
+        raise GpubenchError("--callgrind counts on the CPU: give --cpu too")
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
@@ -316,35 +348,37 @@ def count(
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
-        listed = [counts.case_row(*row, gpus, lines=lines) for row in rows]
+        listed = [counts.case_row(*row, gpus, lines=lines, hints=hints) for row in rows]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*counts.report(rows, place, gpus, lines=lines), sep="\n")
+        OUT.print(*counts.report(rows, place, gpus, lines=lines, hints=hints), sep="\n")
     _exit_with(rows, is_interrupted)
 
 
-def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> None:
-    """Verify these cases, count the instructions of those that are right, and print them."""
+def _count_on_cpu(
+    cases: Sequence[Case], preset: str | None, *, lines: bool, callgrind: bool, as_json: bool
+) -> None:
+    """Verify these cases, count what those do that are right, and print it."""
+    from gpubench.counts import tables
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
-    from gpubench.tables import instructions
 
     if not cases:
         raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")
-    rows, is_interrupted = _verified_now(cases, Manner(), "verifying")
+    rows, is_interrupted = _verified_now(cases, Manner(count_on_cpu=True, code=lines), "counting")
     right = [case for case, outcome in rows if outcome.status == "right"]
     counted = {}
-    if not is_interrupted:
+    if callgrind and not is_interrupted:
         with interruptible() as interrupted, ERR.status("counting"):
             counted = dict(zip(map(id, right), count_instructions_of(right), strict=True))
         is_interrupted = bool(interrupted)
     shown = [(case, outcome, counted.get(id(case))) for case, outcome in rows]
     if as_json:
-        listed = [instructions.case_row(*row) for row in shown]
+        listed = [tables.case_row(*row) for row in shown]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*instructions.report(shown), sep="\n")
+        OUT.print(*tables.report(shown, lines=lines), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

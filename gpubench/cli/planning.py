@@ -88,19 +88,32 @@ def chosen_cases(
     axes: tuple[str, ...],
     gpu_count: int | None = None,
 ) -> list[Case]:
-    """Return the cases of the suites and kernels that are named, all where none is, as far as the
-    options keep them; faults of the suites are printed as warnings. A value of ``axes`` that no
-    suite declares makes cases of that value.
+    """Return the cases of the suites and kernels that are named, as far as the options keep them;
+    see ``chosen_plan``."""
+    from gpubench.plan.rules import selected
 
-    They are for running: from here on modules of the working folder can be imported, as in Python.
+    return selected(chosen_plan(names, preset, axes, gpu_count).cases(), where, axes)
+
+
+def chosen_plan(
+    names: Sequence[str],
+    preset: str | None,
+    axes: tuple[str, ...],
+    gpu_count: int | None = None,
+) -> Plan:
+    """Return the plan of the suites and kernels that are named, all where none is; faults of the
+    suites are printed as warnings. A value of ``axes`` that no suite declares makes cases of that
+    value.
+
+    Its cases are for running: from here on modules of the working folder can be imported, as in
+    Python.
     """
     from gpubench.plan.asked import with_values
-    from gpubench.plan.rules import selected
 
     made = planned(names, preset, gpu_count)
     print_faults(made.faults(), "warning: ")
     sys.path.insert(0, str(Path.cwd()))
-    return selected(with_values(made, axes).cases(), where, axes)
+    return with_values(made, axes)
 
 
 def with_faults_of_code(error: SuiteError, names: Sequence[str]) -> SuiteError:

@@ -1,4 +1,4 @@
-"""Commands that ask stored results: `gpubench choose` and `gpubench query`."""
+"""Commands that ask stored results: `gpubench choose`, `changes` and `query`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,14 +15,14 @@ from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
     OUT,
+    echo,
     print_answer,
     print_json,
+    print_table,
 )
 from gpubench.cli.printable import printable
-
-if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
-    pass
 from gpubench.cli.reading import read_results, selected_cases
+from gpubench.errors import GpubenchError
 
 MAX_TABLE_COLUMNS = 16
 """Of an answer on the terminal, as far as what was measured."""
@@ -71,6 +70,63 @@ def choose(
 
 
 @click.command()
+@options.names
+@options.results
+@options.suites
+@options.machine
+@options.environment
+@click.option(
+    "--lasting",
+    is_flag=True,
+    help="Only what is worse now than at its best level, the worst first.",
+)
+@options.json
+def changes(
+    names: tuple[str, ...],
+    results: Path,
+    suites: Path,
+    machine: str | None,
+    environment: str | None,
+    lasting: bool,
+    as_json: bool,
+) -> None:
+    """List what changed over the stored commits: regressions, improvements, what is to be checked.
+
+    NAME is a part of a case, as the list shows it: a module, a class, a suite, a kernel. With
+    --json each has its chain of steps and the command that finds the commit.
+    """
+    from gpubench.report.change_list import listed_changes, row_of
+    from gpubench.report.exports import plain
+    from gpubench.report.site import Site
+
+    with closing(read_results(results, suites)) as table:
+        site = Site(table)
+        histories = [
+            one for one in site.histories_of_first_branch if one.setup.fits(machine, environment)
+        ]
+        if not histories:
+            raise GpubenchError("no results of that machine and environment; see gpubench report")
+        listed = {
+            history.setup: [
+                change
+                for change in listed_changes(history, site, lasting=lasting)
+                if not names or any(name in f"{change.benchmark} {change.words}" for name in names)
+            ]
+            for history in histories
+        }
+    if as_json:
+        print_json(plain([change for of_setup in listed.values() for change in of_setup]))
+        return
+    kind = "lasting regression" if lasting else "change"
+    for setup, found in listed.items():
+        words = f"{setup.machine}, {setup.environment}: {len(found):,} {kind}"
+        echo(f"{words}{'' if len(found) == 1 else 's'}")
+        if found:
+            rows = [row_of(change) for change in found]
+            print_table([*rows[0]], [[*row.values()] for row in rows], ["factor", "before", "now"])
+
+
+@click.command()
 @click.argument("sql", required=False)
 @options.results
 @options.suites
@@ -93,7 +149,7 @@ def query(
 
     `results` has a row for each case of each commit. Others are `commits`, `runs`, `benchmarks`,
     `changes` and `counts`. The SQL is DuckDB's, and read only. Of more than 16 columns a table
-    shows the first.
+    shows the first. The file that --path names has all of them as they are then.
 
     \b
     gpubench query "select kernel, max(speedup) from results where device = 'cpu' group by 1"
@@ -103,14 +159,19 @@ def query(
     if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
         raise click.UsageError("give SQL or --path, and --json or --csv")
     with closing(read_results(results, suites)) as table:
-        for problem in table.problems:
-            ERR.print(f"{problem.path}: {problem.message}")
-        if as_path:
-            click.echo(table_path(results))
-            return
-        if sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
+        if len(table.problems) == 1:
+            ERR.print(*(f"{problem.path}: {problem.message}" for problem in table.problems))
+        elif table.problems:
+            ERR.print(
+                f"{len(table.problems):,} parts of the results are left out; the report lists them"
+            )
+        if as_path or sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
             from gpubench.analysis.change_rows import CHANGE_COLUMNS, change_rows
 
+            if as_path:
+                table.keep_tables(changes=(CHANGE_COLUMNS, change_rows(table)))
+                click.echo(table_path(results))
+                return
             table.add_table("changes", CHANGE_COLUMNS, change_rows(table) if sql else ())
         columns, rows = table.query(sql) if sql is not None else table.described()
     if as_json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,10 +36,6 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 T = TypeVar("T")
 
 
-MAX_MEASURE_SECONDS = 86_400.0
-"""Of ``compare --measure``: what differs between days is what it is there to avoid."""
-
-
 def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
@@ -65,15 +60,6 @@ def _allowances(
         if not (percent.endswith("%") and 0 <= allowed[name] < math.inf):
             raise click.BadParameter(f"{each!r} is no share; give one such as {name}=1%")
     return allowed
-
-
-def _duration(context: click.Context, option: click.Parameter, given: str) -> float:
-    """Return seconds of a text such as ``90s``, ``3m``, ``1.5h`` or ``90``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", given.strip())
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else 0.0
-    if not 0 < seconds <= MAX_MEASURE_SECONDS:
-        raise click.BadParameter(f"{given!r} is no duration up to a day; give 90s, 3m or 1h")
-    return seconds
 
 
 def _patterns(
@@ -124,7 +110,7 @@ pair_option = click.option(
     default="3m",
     show_default=True,
     metavar="DURATION",
-    callback=_duration,
+    callback=options.read_duration,
     help="With --measure: how long at most, such as 90s, 3m or 1h; making environments is extra.",
 )
 @options.preset

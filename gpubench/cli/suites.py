@@ -219,7 +219,9 @@ def add(
     """Write a suite for a function of yours: suites/FUNCTION.yaml.
 
     Reads arguments, dtypes and what is written from the source, and imports nothing. Asks for
-    what the source does not tell, or takes it from the options. Overwrites nothing.
+    what the source does not tell, or takes it from the options. Overwrites nothing. Where a kernel
+    of a suite is held against the same --baseline, the function joins it as one more form; --name,
+    or an option that describes arguments, makes a suite of its own.
     """
     from gpubench.plan import source
     from gpubench.scaffold.adding import (
@@ -231,6 +233,9 @@ def add(
     )
 
     source.SEARCHED_FIRST[:] = [str(Path.cwd()), str(Path("src").resolve())]
+    describes_one = name or arrays or scalars or sizes
+    if baseline is not None and not describes_one and _has_joined(function, baseline):
+        return
     given_arrays, given_scalars = _by_name("--array", arrays), _by_name("--scalar", scalars)
     given_sizes = {
         axis: text if text.startswith(("[", "{")) else f"[{', '.join(text.split(','))}]"
@@ -260,6 +265,21 @@ def add(
     click.echo("\nNext: see that this is so, then")
     for step in (f"gpubench verify {draft.name}", f"gpubench time {draft.name} --preset smoke"):
         click.echo(f"  {step}")
+
+
+def _has_joined(function: str, baseline: str) -> bool:
+    """Add a function to the kernel that is held against this baseline, where there is one."""
+    from gpubench.scaffold.function_source import read_function
+    from gpubench.scaffold.joining import find_kernel_of, join_kernel
+
+    kernel = find_kernel_of(baseline, asked_folder(options.SUITES))
+    if kernel is None:
+        return False
+    name = join_kernel(kernel, read_function(function))
+    target = f"{kernel.suite}::{kernel.name}"
+    click.echo(f"added the implementation {name} to {target} in {kernel.path}")
+    click.echo(f"\nNext:\n  gpubench verify {target}\n  gpubench time {target} --preset smoke")
+    return True
 
 
 def _by_name(option: str, pairs: tuple[str, ...]) -> dict[str, str]:

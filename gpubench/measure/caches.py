@@ -34,7 +34,7 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.environment import environment
 from gpubench.files import TOUCHED_SECONDS, replace_file
-from gpubench.git import ask_git
+from gpubench.git import ask_git, is_environment, list_files
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.temporary import temporary_folder
 
@@ -335,19 +335,14 @@ def files_of_project(folder: Path) -> Iterator[Path]:
     out, as they name code and have none."""
     results = Path(asv_settings().results_dir or os.devnull)  # which each case adds to
     options = "ls-files", "-z", "--exclude-standard"
-    tracked = ask_git(folder, *options, "--cached", "--others")
+    tracked = [*list_files(folder)]
     ignored = ask_git(folder, *options, "--others", "--ignored", "--directory")
     if tracked:
-        names = {*tracked.split(b"\0"), *ignored.split(b"\0")} - {b""}
-        for name in names:
-            path = folder / os.fsdecode(name)
-            if name.endswith(b"/") or _is_outside_code(path.relative_to(folder)):
+        for name in {*tracked, *os.fsdecode(ignored).split("\0")} - {""}:
+            path = folder / name
+            if name.endswith("/") or _is_outside_code(path.relative_to(folder)):
                 continue
-            if results in path.parents:
-                continue
-            if path.is_dir():  # a repository inside this one
-                yield from files_of_project(path)
-            else:
+            if results not in path.parents and not path.is_dir():  # as links to folders are
                 yield path
         return
     for parent, folders, files in os.walk(folder):
@@ -360,7 +355,7 @@ def files_of_project(folder: Path) -> Iterator[Path]:
 
 def _is_left_out(folder: Path) -> bool:
     hidden = folder.name.startswith(".") or folder.name in ("__pycache__", "node_modules")
-    return hidden or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+    return hidden or is_environment(folder)
 
 
 def _is_outside_code(path: Path) -> bool:

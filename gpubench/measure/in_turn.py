@@ -1,8 +1,9 @@
 """Two sides, two commits mostly, measured process by process in turn.
 
-One *pair* is a process of each side, one right after the other. In every second round the order is
-the other way round (ABBA), so that what drifts favours none. A round has a pair of each case whose
-verdict is not sure yet, the most unsure one first.
+One *pair* is a process of each side, one right after the other. Every second pair of a case has the
+other order (ABBA), so that what drifts favours none. Each case gets ``first_pairs`` of the judge.
+From there on each round measures the quarter of the undecided cases that is likeliest to be
+decided.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from statistics import median
 from typing import Protocol
 
@@ -22,8 +22,9 @@ from gpubench.plan.case import Case
 SIDES = (0, 1)
 """Before and after."""
 
-Doubt = Callable[[Sequence[float]], float]
-"""How unsure a verdict is by the logarithms of its pairs' ratios, old over new; 0: it is sure."""
+LIKELIEST_SHARE = 1 / 4
+"""Part of the undecided cases that a round measures. All would give a change that shows soon as
+many pairs as the rest; one alone would wait for new servers after each pair."""
 
 
 class Bench(Protocol):
@@ -32,8 +33,25 @@ class Bench(Protocol):
     def begin_round(self) -> None:
         """Have the processes from here on share nothing with the ones before."""
 
-    def take(self, side: int, job: Job) -> Measured:
-        """Measure a job in a process of its own; what goes wrong is in the record."""
+    def take(self, side: int, job: Job, seconds_left: float) -> Measured | None:
+        """Measure a job in a process of its own; what goes wrong is in the record. ``None`` where
+        the time that is left ended the process."""
+
+
+class Judge(Protocol):
+    """Says of each case, by its place, whether more pairs are needed."""
+
+    first_pairs: int
+    """Pairs that every case gets before the likeliest come first."""
+
+    def add(self, place: int, turns: Turns) -> None:
+        """Look at a case after each pair."""
+
+    def is_decided(self, place: int) -> bool:
+        """Return whether a case needs no more pairs."""
+
+    def likelihood(self, place: int) -> float:
+        """Return by what cases are ordered: the largest are measured first."""
 
 
 @dataclass
@@ -47,8 +65,6 @@ class Turns:
     """Of each pair, the logarithm of the old time over the new one."""
     pair_seconds: float = 0.0
     """That the last pair took, with all that is done in its processes."""
-    is_sure: bool = False
-    """Whether nothing more is measured: the verdict is sure, or a side has no time."""
 
     def add(self, outcomes: Sequence[Measured]) -> None:
         """Add a pair of processes, the old side's first."""
@@ -81,36 +97,66 @@ def jobs_in_turn(cases: Iterable[Case]) -> list[Job]:
 def measure_in_turn(
     work: Sequence[Job],
     bench: Bench,
-    doubt: Doubt,
+    judge: Judge,
     seconds: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[int, Turns]]:
-    """Measure pairs until each job is sure or so many seconds are over; yields a job's place in
+    """Measure pairs until each job is decided or so many seconds are over; yields a job's place in
     ``work`` and what is measured of it, after each pair.
 
-    A pair that took longer than what is left is not begun again, and every job gets one pair while
-    there is time at all. A side that has no time ends its job.
+    A pair that would not fit into what is left is not begun: a job's last pair says how long one
+    takes, and before its first the mean of all pairs. A pair that takes longer nevertheless is
+    ended when the time is over, and does not count. A side that has no time ends its job.
     """
     end = clock() + seconds
     round_seconds = 0.0
     turns = [Turns(job) for job in work]
-    unsure = [*range(len(work))]
-    for number in count():
-        unsure.sort(key=lambda place: doubt(turns[place].logs), reverse=True)
+    taken: list[float] = []
+
+    def fits(place: int, before: float = 0.0) -> bool:
+        mean_seconds = sum(taken) / len(taken) if taken else 0.0
+        return clock() + before + (turns[place].pair_seconds or mean_seconds) < end
+
+    while chosen := [
+        place for place in choose_places(turns, judge) if fits(place, before=round_seconds)
+    ]:
         began = clock()
-        if all(began + round_seconds + turns[place].pair_seconds >= end for place in unsure):
-            return
         bench.begin_round()
         round_seconds = clock() - began
-        for place in unsure:
-            job, its = work[place], turns[place]
+        for place in filter(fits, chosen):
+            its = turns[place]
             began = clock()
-            if began + its.pair_seconds >= end:
-                continue
-            order = SIDES[::-1] if number % 2 else SIDES
-            outcomes = {side: bench.take(side, job) for side in order}
-            its.add([outcomes[side] for side in SIDES])
+            outcomes = take_pair(bench, work[place], bool(len(its.logs) % 2), end, clock)
+            if outcomes is None:
+                return
+            its.add(outcomes)
             its.pair_seconds = clock() - began
-            its.is_sure = its.has_failed or doubt(its.logs) == 0
+            taken.append(its.pair_seconds)
+            judge.add(place, its)
             yield place, replace(its, sides=[*its.sides], logs=[*its.logs])
-        unsure = [place for place in unsure if not turns[place].is_sure]
+
+
+def choose_places(turns: Sequence[Turns], judge: Judge) -> list[int]:
+    """Return the places of the jobs that the next round measures, the likeliest first."""
+    undecided = [
+        place
+        for place, its in enumerate(turns)
+        if not its.has_failed and not judge.is_decided(place)
+    ]
+    undecided.sort(key=judge.likelihood, reverse=True)
+    few = [place for place in undecided if len(turns[place].logs) < judge.first_pairs]
+    return few or undecided[: math.ceil(len(undecided) * LIKELIEST_SHARE)]
+
+
+def take_pair(
+    bench: Bench, job: Job, is_reversed: bool, end: float, clock: Callable[[], float]
+) -> list[Measured] | None:
+    """Measure one pair of a job, reversed with the new side first; return the old side's outcome
+    first, or ``None`` where the time ended it."""
+    outcomes: dict[int, Measured] = {}
+    for side in SIDES[::-1] if is_reversed else SIDES:
+        outcome = bench.take(side, job, end - clock())
+        if outcome is None:
+            return None
+        outcomes[side] = outcome
+    return [outcomes[side] for side in SIDES]

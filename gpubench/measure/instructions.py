@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.backends import registry
+from gpubench.counts.processor import counting_variables
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.counted_calls import (
     ANSWERS,
@@ -44,27 +45,6 @@ from gpubench.plan.case import Case
 MAX_SECONDS = 600.0
 """Of one process; callgrind takes some 50 times as long as the processor."""
 _SHOWN_CHARACTERS = 300
-
-_VARIABLES = {
-    **dict.fromkeys(
-        (
-            *("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-            *("BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
-        ),
-        "1",
-    ),
-    # Empty: those of the processor that is named. Without it Numba adds what this one has.
-    "NUMBA_CPU_FEATURES": "",
-    "PYTHONHASHSEED": "0",
-}
-"""One thread, and nothing by chance."""
-_PROCESSORS = (
-    # LLVM's names, the newest first, with what Linux calls the newest part of each. Valgrind shows
-    # the compiler no AVX-512, so that none of these has it.
-    ("haswell", ("avx2", "bmi2", "fma")),
-    ("nehalem", ("sse4_2",)),
-)
-
 
 ENDED = "ended"
 _Answers = list[dict[str, Any]]
@@ -133,16 +113,6 @@ def find_counter() -> tuple[str | None, str | None]:
     return HARDWARE, None
 
 
-def processor_to_compile_for() -> str:
-    """Return LLVM's name of the newest processor that this one and valgrind can be."""
-    try:
-        has = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
-    except OSError:
-        has = set()
-    fitting = (name for name, flags in _PROCESSORS if has.issuperset(flags))
-    return next(fitting, "x86-64" if platform.machine() == "x86_64" else "generic")
-
-
 def _why_not(case: Case) -> str | None:
     if not registry.get(case.backend).runs_in_caller:
         counted = " and ".join(one.name for one in registry.usable() if one.runs_in_caller)
@@ -154,10 +124,11 @@ def _why_not(case: Case) -> str | None:
 
 def _count_twice(cases: Sequence[Case], counter: str, seconds: float) -> list[Instructions]:
     """Count in two processes side by side, after one that fills the caches of compiled code."""
-    processor = processor_to_compile_for()
+    settings = counting_variables()
+    processor = settings["NUMBA_CPU_NAME"]
     with ExitStack() as stack:
         stack.enter_context(caches_of_sources())
-        variables = {**os.environ, **_VARIABLES, "NUMBA_CPU_NAME": processor}
+        variables = {**os.environ, **settings}
 
         def start(asked: Sequence[Case], counter: str) -> Callable[[], _Answers]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gpubench.backends import registry
-from gpubench.backends.protocol import LayoutError
+from gpubench.backends.protocol import LaunchLimitError, LayoutError
 from gpubench.errors import BackendError, GpubenchError, describe_error
 from gpubench.measure.check import CheckResult
 from gpubench.measure.memory import exceeded
@@ -107,9 +107,10 @@ def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def why_unfit(case: Case, error: BaseException) -> str | None:
-    """Return why a case cannot run here, as its preparation found out: its memory limit, or the
-    layout of an array. ``None`` where the error is another one."""
-    return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
+    """Return why a case cannot run here, as its preparation found out: its memory limit, the
+    layout of an array, or a launch over a limit. ``None`` where the error is another one."""
+    is_limit = isinstance(error, LayoutError | LaunchLimitError)
+    return str(error) if is_limit else exceeded(case, error)
 
 
 def cause(error: BaseException, case: Case | None = None) -> str:
@@ -117,5 +118,8 @@ def cause(error: BaseException, case: Case | None = None) -> str:
     the line of the module that the case names, where one of its lines was at work."""
     if isinstance(error, GpubenchError):
         return str(error).strip() or "no message"
-    reference = reference_of(case.implementation) if case is not None else None
-    return f"{describe_error(error)}{place_in_module(error, reference)}"
+    if case is None:
+        return describe_error(error)
+    place = place_in_module(error, reference_of(case.implementation))
+    hint = registry.get(case.backend).hint(error)
+    return f"{describe_error(error)}{place}{f'; {hint}' if hint else ''}"

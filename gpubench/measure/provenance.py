@@ -25,7 +25,14 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from gpubench.errors import KernelError
-from gpubench.git import Repository, ask_git, named_repository, top_level
+from gpubench.git import (
+    Repository,
+    ask_git,
+    list_files,
+    named_repository,
+    outermost_top_level,
+    top_level,
+)
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.measure.caches import origin_of
 from gpubench.names import Value
@@ -127,7 +134,7 @@ def _compare_suites(
     repositories: dict[Path, tuple[CommitFiles, CommitFiles]] = {}
     for loaded in suites:
         path = Path(os.path.realpath(loaded.path))
-        root = top_level(path.parent)
+        root = outermost_top_level(path.parent)
         if root is None:
             continue
         if root not in repositories:
@@ -160,23 +167,29 @@ def _changed_programs(loaded: LoadedSuite, root: Path, then: CommitFiles) -> Ite
                 yield name
 
 
-def _list_blobs(folder: Repository, commit: str) -> Mapping[str, str]:
+_Tree = tuple[Mapping[str, str], Mapping[str, str]]
+"""By their paths: digests of files, and commits of submodules."""
+
+
+def _list_tree(folder: Repository, commit: str) -> _Tree:
     listed = ask_git(folder, "ls-tree", "-r", "-z", "--full-tree", commit)
-    blobs = {}
+    blobs, links = {}, {}
     for line in listed.decode(errors="surrogateescape").split("\0"):
         kind, _, path = line.partition("\t")
         if " blob " in kind:
             blobs[path] = kind.split(" ")[2]
-    return blobs
+        elif " commit " in kind:
+            links[path] = kind.split(" ")[2]
+    return blobs, links
 
 
-_blobs_of_commit = lru_cache(maxsize=4)(_list_blobs)
+_tree_of_commit = lru_cache(maxsize=64)(_list_tree)
 """Asked once: a commit never changes, and git takes as long as reading a suite."""
 
 
 @dataclass(frozen=True)
 class CommitFiles:
-    """The files of one commit in git."""
+    """The files of one commit in git, with those of the commits that its submodules are at."""
 
     folder: Repository
     commit: str
@@ -184,9 +197,24 @@ class CommitFiles:
     @cached_property
     def blobs(self) -> Mapping[str, str]:
         """Digest of each file, by its path; empty where git does not know the commit."""
-        if self.commit == "HEAD":  # which moves
-            return _list_blobs(self.folder, self.commit)
-        return _blobs_of_commit(self.folder, self.commit)
+        inside = ((path, module.blobs) for path, module in self.modules.items())
+        deeper = {f"{path}/{name}": one for path, blobs in inside for name, one in blobs.items()}
+        return {**self._tree[0], **deeper}
+
+    @cached_property
+    def _tree(self) -> _Tree:
+        asked = _list_tree if self.commit == "HEAD" else _tree_of_commit  # HEAD moves
+        return asked(self.folder, self.commit)
+
+    @cached_property
+    def modules(self) -> Mapping[str, CommitFiles]:
+        """Submodules by their paths, each at the commit that this one pins. One has no files where
+        git lacks that commit: then whatever lies there cannot be proven."""
+        links = self._tree[1]
+        if not links or not isinstance(self.folder, Path):
+            return {}
+        top = top_level(self.folder) or self.folder
+        return {path: CommitFiles(top / path, commit) for path, commit in links.items()}
 
     @cached_property
     def paths(self) -> Mapping[str, Sequence[str]]:
@@ -216,14 +244,19 @@ class CommitFiles:
         return [one for one in ends if one == path or one.endswith(f"/{path}")]
 
     def content(self, path: str) -> bytes:
+        for place, module in self.modules.items():
+            if path.startswith(f"{place}/"):
+                return module.content(path.removeprefix(f"{place}/"))
         return ask_git(self.folder, "cat-file", "blob", self.blobs[path])
 
     def known(self, digests: Iterable[str]) -> frozenset[str]:
         """Return those of these digests that git has a file of, of whatever commit."""
+        digests = [*digests]
         given = "".join(f"{one}\n" for one in digests).encode()
         answers = ask_git(self.folder, "cat-file", "--batch-check", given=given).decode()
         lines = (line.split(" ") for line in answers.splitlines())
-        return frozenset(fields[0] for fields in lines if "blob" in fields[1:2])
+        found = frozenset(fields[0] for fields in lines if "blob" in fields[1:2])
+        return found.union(*(module.known(digests) for module in self.modules.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,14 +323,16 @@ class Code:
     @cached_property
     def trees(self) -> Mapping[Path, frozenset[str]]:
         """Working trees that code may be imported from, each with the paths of files that belong to
-        it: all but ignored ones, and in asv's checkout but those that building has made."""
+        it: all but ignored ones, and in asv's checkout but those that building has made. Submodules
+        and other repositories inside are parts of it."""
         trees: dict[Path, frozenset[str]] = {}
         if self.checkout is not None:
-            trees[Path(os.path.realpath(self.checkout))] = frozenset(self.repository.blobs)
+            checkout, modules = Path(os.path.realpath(self.checkout)), self.repository.modules
+            empty = [path for path, module in modules.items() if not module.blobs]
+            unknown = {f"{path}/{name}" for path in empty for name in list_files(checkout / path)}
+            trees[checkout] = frozenset({*self.repository.blobs, *unknown})
         if self.origin and (top := top_level(self.origin)):
-            options = "--cached", "--others", "--exclude-standard"
-            listed = os.fsdecode(ask_git(top, "ls-files", "-z", *options))
-            trees.setdefault(top, frozenset(listed.split("\0")) - {""})
+            trees.setdefault(top, frozenset(list_files(top)))
         return trees
 
     @cached_property

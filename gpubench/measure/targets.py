@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.backends import registry
+from gpubench.backends.devices import no_gpu_reason
 from gpubench.backends.protocol import Call, Division, Native, Part, Session, Target
-from gpubench.errors import KernelError, describe_error, did_you_mean
-from gpubench.git import ask_git, top_level
+from gpubench.backends.software import SWITCH, requested
+from gpubench.errors import KernelError, NoDeviceError, describe_error, did_you_mean
+from gpubench.git import ask_git, outermost_top_level
 from gpubench.plan.case import Case
 
 
@@ -84,7 +86,14 @@ def load_object(reference: str) -> Any:
     try:
         loaded: Any = importlib.import_module(module_name)
     except Exception as error:
-        cause = f"{describe_error(error)}{place_in_module(error, reference)}"
+        place = place_in_module(error, reference)
+        if _asks_for_a_device(error):
+            raise NoDeviceError(
+                f"module {module_name!r} needs a GPU to be imported{place}, and there is none: a "
+                "kernel with a signature, as of @cuda.jit('void(...)'), is compiled at once; leave "
+                f"signatures out, or set {SWITCH}=1 to have softcuda in place of a GPU"
+            ) from error
+        cause = f"{describe_error(error)}{place}"
         raise KernelError(f"cannot import {module_name!r} for {reference!r}: {cause}") from error
     for part in name.split("."):
         if not hasattr(loaded, part):
@@ -104,7 +113,7 @@ def path_at_commit(path: Path) -> Path:
     """
     environment, commit = os.environ.get("ASV_ENV_DIR"), os.environ.get("ASV_COMMIT", "")
     place = Path(os.path.realpath(path))
-    if environment is None or (top := top_level(place.parent)) is None:
+    if environment is None or (top := outermost_top_level(place.parent)) is None:
         return path
     if not _has_commit(top, commit):
         return path
@@ -114,6 +123,20 @@ def path_at_commit(path: Path) -> Path:
 @cache
 def _has_commit(repository: Path, commit: str) -> bool:
     return ask_git(repository, "cat-file", "-t", commit).strip() == b"commit"
+
+
+def _asks_for_a_device(error: BaseException) -> bool:
+    """Return whether a CUDA library gave up for want of a device: no error of a missing package,
+    and not on the device in software, which is one."""
+    if type(error) in (ImportError, ModuleNotFoundError) or requested():
+        return False
+    kinds = (f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__)
+    words = " ".join((*kinds, str(error))).lower()
+    return any(map(words.__contains__, _OF_CUDA)) and no_gpu_reason() is not None
+
+
+_OF_CUDA = ("cuda", "cuinit", "cudriver", "nvml", "nvidia")
+"""Words of which Numba's, CuPy's, PyCUDA's and PyTorch's errors have one where there is no GPU."""
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Two commits of the project, each in an environment of asv's, measured process by process.
 
 asv makes the environments, checks out, builds and installs, as for ``asv run``; both commits stay
-installed beside each other, in folders whose names have the same length, as a path's length moves
-what lies in memory. Suites are those of the working tree, kernels those of each commit. Processes
-are started by asv's own code, so that a commit with another release of gpubench is measured too:
-what both sides share is asv's protocol and the record. Nothing is kept among asv's results.
+installed beside each other, and a side can be given another commit. Their folders have names of the
+same length, as a path's length moves what lies in memory. Suites are those of the working tree,
+kernels those of each commit. Processes are started by asv's own code, so that a commit with another
+release of gpubench is measured too: what both sides share is asv's protocol and the record. Nothing
+is kept among asv's results.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
 import os
 import re
 import signal
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,9 @@ ENVIRONMENT_FOLDERS = ("in-turn-1", "in-turn-2")
 
 TAIL_LINES = 12
 """Last lines of a command that stand in the message of its failure."""
+
+MIN_TIMEOUT_SECONDS = 0.1
+"""Of a process for which no time is left: asv takes 0 for no limit."""
 
 Say = Callable[[str], object]
 """Is called with what is done now."""
@@ -85,11 +90,24 @@ class CommitSide:
 class TwoCommits:
     """Two commits whose processes can be taken in turn; a ``Bench``."""
 
-    def __init__(self, sides: Sequence[CommitSide], benchmark_dir: str, method: str) -> None:
-        """Start processes by a ``method``, asv's ``launch_method``."""
-        self.sides = sides
-        self._folder, self._method = benchmark_dir, method
+    def __init__(self, sides: Sequence[CommitSide], installer: CommitInstaller) -> None:
+        """Start processes as the installer's configuration says."""
+        self.sides = [*sides]
+        self._installer = installer
         self._spawners: list[Any] = []
+
+    def put_in_place(self, side: int, label: str) -> CommitSide:
+        """Install another commit in the environment of a side. Raises ``NotInstalled``, and then
+        nothing is there."""
+        self.close()
+        commit = self._installer.describe(label, ENVIRONMENT_FOLDERS[side])
+        self._installer.install(commit)
+        self.sides[side] = commit
+        return commit
+
+    def has_job(self, side: int, job: Job) -> bool:
+        """Return whether a side has a case."""
+        return self.sides[side].find(job) is not None
 
     def begin_round(self) -> None:
         """Start servers that processes are forked from anew, where asv has such: forks of one lie
@@ -98,10 +116,12 @@ class TwoCommits:
         from asv.util import UserError
 
         self.close()
+        config = self._installer.config
+        method = config.launch_method or "auto"
         for side in self.sides:
             with environment(side.variables), _quiet():
                 try:
-                    spawner = runner.get_spawner(side.environment, self._folder, self._method)
+                    spawner = runner.get_spawner(side.environment, config.benchmark_dir, method)
                 except (UserError, RuntimeError) as error:
                     raise GpubenchError(f"no process starts for {side.label}: {error}") from error
             self._spawners.append(spawner)
@@ -121,15 +141,16 @@ class TwoCommits:
             spawner.close()
         self._spawners = []
 
-    def take(self, side: int, job: Job) -> Measured:
-        """Measure a job in one process of a side."""
-        from asv.util import UserError
+    def take(self, side: int, job: Job, seconds_left: float = math.inf) -> Measured | None:
+        """Measure a job in one process of a side; ``None`` where the time that is left ended it."""
+        from asv.util import TIMEOUT_RETCODE, UserError
 
         of, spawner = self.sides[side], self._spawners[side]
         found = of.find(job)
         assert found is not None  # only jobs that both sides have are taken
         benchmark, number = found
         limit = benchmark.get("timeout") or of.environment._default_benchmark_timeout
+        is_cut = seconds_left < limit
         with tempfile.TemporaryDirectory() as folder, environment(of.variables), _quiet():
             result = Path(folder, "result.json")
             try:
@@ -138,7 +159,7 @@ class TwoCommits:
                     params_str=json.dumps(dict(ATTRIBUTES)),
                     profile_path="None",
                     result_file_name=str(result),
-                    timeout=limit,
+                    timeout=max(min(limit, seconds_left), MIN_TIMEOUT_SECONDS),
                     cwd=folder,
                 )
             except (UserError, OSError, RuntimeError) as error:  # the server has ended with it
@@ -147,7 +168,8 @@ class TwoCommits:
             samples: tuple[float, ...] = ()
             with suppress(OSError, ValueError, TypeError, KeyError):  # none where it failed
                 samples = tuple(map(float, json.loads(result.read_text())["samples"]))
-        return self._outcome(of, job, samples, printed, code, limit)
+        outcome = self._outcome(of, job, samples, printed, code, limit)
+        return None if is_cut and code == TIMEOUT_RETCODE else outcome
 
     def _outcome(
         self,
@@ -196,6 +218,111 @@ class TwoCommits:
                     yield parse_line(line)
 
 
+class NotInstalled(GpubenchError):
+    """A commit that asv cannot install, or whose benchmarks it cannot find."""
+
+
+class CommitInstaller:
+    """Installs commits of the project in environments of asv's, for some jobs."""
+
+    def __init__(
+        self,
+        work: Sequence[Job],
+        temporary: Path,
+        environment_name: str | None,
+        preset: str | None,
+        say: Say,
+    ) -> None:
+        """Read asv's configuration and update its clone of the repository.
+
+        ``environment_name``: asv's name of the environment, where its matrix has several. Raises
+        ``GpubenchError`` where there is no configuration of asv, or the repository cannot be used.
+        """
+        from asv import util
+        from asv.repo import get_repo
+
+        self._temporary, self._environment_name = temporary, environment_name
+        self._preset, self._say = preset, say
+        self._started = f"{os.getpid()}-{time.time():.0f}"
+        self._wanted = {job.case.benchmark(job.time).asv_name for job in work}
+        self._environments: dict[str, Any] = {}
+        with _quiet():
+            self.config = _load_config()
+            write_local_requirement()
+            try:
+                self._repository = get_repo(self.config)
+                self._repository.pull()
+            except (util.UserError, util.ProcessError) as error:
+                raise GpubenchError(f"asv cannot use the repository: {_words(error)}") from error
+
+    def find_commit(self, label: str) -> str:
+        """Return the hash of a commit. Raises ``GpubenchError`` where git does not know it."""
+        from asv.repo import NoSuchNameError
+
+        try:
+            return str(self._repository.get_hash_from_name(label))
+        except NoSuchNameError as error:
+            raise GpubenchError(f"git knows no commit {label!r}") from error
+
+    @property
+    def repository_path(self) -> str | None:
+        """The clone that asv works on; ``None`` where it is not of git."""
+        return self._repository._path if self._repository.dvcs == "git" else None
+
+    def describe(self, label: str, folder: str) -> CommitSide:
+        """Return a commit with its environment, in this folder, before it is installed."""
+        with _quiet():
+            commit = self.find_commit(label)
+            records = self._temporary / folder
+            records.mkdir(exist_ok=True)
+            settings = AsvSettings(
+                run=self._started,
+                results_dir=str(records),
+                machine=machine_name(),
+                repository=self.repository_path,
+                attributes=ATTRIBUTES,
+                benchmarks=tuple(f"^{re.escape(name)}\\b" for name in sorted(self._wanted)),
+                timeout=self.config.default_benchmark_timeout,
+            )
+            with environment({VARIABLE: None}):
+                settings.export()
+                variables = {VARIABLE: os.environ[VARIABLE]}
+            if self._preset:
+                variables["GPUBENCH_PRESET"] = self._preset
+            if folder not in self._environments:
+                of_folder = _environment(self.config, folder, self._environment_name)
+                self._environments[folder] = of_folder
+            return CommitSide(
+                label,
+                commit,
+                self._repository.get_date(commit) / 1000,
+                _subject(self._repository, commit),
+                settings.machine,
+                self._environments[folder],
+                variables,
+                records,
+            )
+
+    def install(self, side: CommitSide) -> None:
+        """Install a commit in its environment, and find its benchmarks. Raises ``NotInstalled``."""
+        self._say(f"installing {side.label} ({side.commit[:8]})")
+        with _quiet():
+            _install(side, self.config, self._repository)
+            side.benchmarks = _discover(side, self.config, self._wanted)
+
+
+@contextmanager
+def installer_of(
+    work: Sequence[Job],
+    environment_name: str | None = None,
+    preset: str | None = None,
+    say: Say = lambda words: None,
+) -> Iterator[CommitInstaller]:
+    """Install commits for these jobs inside the block; see ``CommitInstaller``."""
+    with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
+        yield CommitInstaller(work, Path(temporary), environment_name, preset, say)
+
+
 @contextmanager
 def two_commits(
     labels: tuple[str, str],
@@ -206,68 +333,28 @@ def two_commits(
 ) -> Iterator[TwoCommits]:
     """Install two commits, each in an environment of its own, for these jobs.
 
-    ``environment_name``: asv's name of the environment, where its matrix has several. Raises
-    ``GpubenchError`` where there is no configuration of asv, git does not know a commit, or an
-    environment cannot be made.
+    Raises ``GpubenchError`` where there is no configuration of asv, git does not know a commit, or
+    an environment cannot be made.
     """
-    from asv import util
-    from asv.repo import NoSuchNameError
-
-    with ExitStack() as stack:
-        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpubench-")))
-        sides: list[CommitSide] = []
-        with _quiet():
-            config = _load_config()
-            write_local_requirement()
-            try:
-                from asv.repo import get_repo
-
-                repository = get_repo(config)
-                repository.pull()
-            except (util.UserError, util.ProcessError) as error:
-                raise GpubenchError(f"asv cannot use the repository: {_words(error)}") from error
-            started = f"{os.getpid()}-{time.time():.0f}"
-            wanted = sorted({job.case.benchmark(job.time).asv_name for job in work})
-            for label, folder in zip(labels, ENVIRONMENT_FOLDERS, strict=True):
-                try:
-                    commit = repository.get_hash_from_name(label)
-                except NoSuchNameError as error:
-                    raise GpubenchError(f"git knows no commit {label!r}") from error
-                records = temporary / folder
-                records.mkdir()
-                settings = AsvSettings(
-                    run=started,
-                    results_dir=str(records),
-                    machine=machine_name(),
-                    repository=repository._path if repository.dvcs == "git" else None,
-                    attributes=ATTRIBUTES,
-                    benchmarks=tuple(f"^{re.escape(name)}\\b" for name in wanted),
-                    timeout=config.default_benchmark_timeout,
-                )
-                with environment({VARIABLE: None}):
-                    settings.export()
-                    variables = {VARIABLE: os.environ[VARIABLE]}
-                if preset:
-                    variables["GPUBENCH_PRESET"] = preset
-                sides.append(
-                    CommitSide(
-                        label,
-                        commit,
-                        repository.get_date(commit) / 1000,
-                        _subject(repository, commit),
-                        settings.machine,
-                        _environment(config, folder, environment_name),
-                        variables,
-                        records,
-                    )
-                )
-            for side in sides:
-                say(f"installing {side.label} ({side.commit[:8]})")
-                _install(side, config, repository)
-                side.benchmarks = _discover(side, config, set(wanted))
-        bench = TwoCommits(sides, config.benchmark_dir, config.launch_method or "auto")
-        stack.callback(bench.close)
+    with (
+        installer_of(work, environment_name, preset, say) as installer,
+        sides_of(installer, labels) as bench,
+    ):
         yield bench
+
+
+@contextmanager
+def sides_of(installer: CommitInstaller, labels: tuple[str, str]) -> Iterator[TwoCommits]:
+    """Install two commits beside each other. Raises ``GpubenchError`` as ``two_commits``."""
+    pairs = zip(labels, ENVIRONMENT_FOLDERS, strict=True)
+    sides = [installer.describe(label, folder) for label, folder in pairs]
+    for side in sides:
+        installer.install(side)
+    bench = TwoCommits(sides, installer)
+    try:
+        yield bench
+    finally:
+        bench.close()
 
 
 def _load_config() -> Any:
@@ -330,7 +417,7 @@ def _install(side: CommitSide, config: Any, repository: Any) -> None:
             side.environment.create()
             side.environment.install_project(config, repository, side.commit)
     except (util.UserError, util.ProcessError, EnvironmentUnavailable, OSError) as error:
-        raise GpubenchError(
+        raise NotInstalled(
             f"{side.label} ({side.commit[:8]}) cannot be installed, so that nothing is compared: "
             f"{_words(error)}"
         ) from error
@@ -350,7 +437,7 @@ def _discover(side: CommitSide, config: Any, wanted: set[str]) -> Mapping[str, M
             )
             found = json.loads(result.read_text())
         except (util.ProcessError, OSError, ValueError) as error:
-            raise GpubenchError(
+            raise NotInstalled(
                 f"asv finds no benchmarks at {side.label} ({side.commit[:8]}): {_words(error)}"
             ) from error
     return {one["name"]: one for one in found if one["name"] in wanted}

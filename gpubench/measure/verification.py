@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -101,7 +102,9 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
     if coarser := coarser_dtypes(first, expected):  # by whose tolerance more passes
         _see_that_it_proves(bound, expected, _found(bound, first), coarser)
     result = _compared(bound, first, expected)
-    if result.fault is None and (changed := bound.changed_inputs()):
+    if result.fault and baseline is not None and (never := why_never_written(first, poison)):
+        result = replace(result, fault=f"{never} ({result.fault})")
+    elif result.fault is None and (changed := bound.changed_inputs()):
         fault = (
             f"the run changed {', '.join(changed)}, which the suite declares to be read only; "
             "if that is meant, declare `intent: inout`"
@@ -115,13 +118,48 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
                 warning = f"two runs differ: {apart} (atomics or a race)"
                 result = replace(result, warnings=(warning,))
             else:
-                never = ", or elements that it never writes" if baseline is None else ""
-                why = f"a second run on the same inputs is wrong (a race{never}?)"
-                result = replace(result, fault=f"{why}: {result.fault}")
+                never = why_never_written(again, poison) if baseline is None else None
+                why = "a second run on the same inputs is wrong (a race?)"
+                result = replace(result, fault=never or f"{why}: {result.fault}")
     if orders:
         result = _in_orders(bound, run, first, result, orders)
     bound.restore()
     return result
+
+
+def why_never_written(outputs: Outputs, poison: Outputs) -> str | None:
+    """Return which elements of ``out`` arrays a run left as they were; ``None`` where it wrote all.
+
+    ``poison`` are the arrays before the run, no element of which is right. Where the elements that
+    were written are all of a smaller array, its shape is named: it is what the suite means mostly.
+    Booleans tell nothing: one that is wrong is the poison.
+    """
+    for name, before in poison.items():
+        after = outputs.get(name)
+        if after is None or after.shape != before.shape or after.dtype != before.dtype:
+            continue
+        if not after.ndim or after.dtype.kind == "b":
+            continue
+        is_left = _same_elements(after, before)
+        if not (count := int(is_left.sum())) or count == after.size:
+            continue
+        shape = tuple(int(places.max()) + 1 for places in np.nonzero(~is_left))
+        written = f"a run leaves {count:,} of the {after.size:,} elements of {name!r} unwritten"
+        if math.prod(shape) == after.size - count:
+            return (
+                f"{written}: what is written has the shape {[*shape]}, and the suite declares "
+                f"{[*after.shape]}; declare the shape that is written, or `intent: inout`"
+            )
+        first = [int(place) for place in np.argwhere(is_left)[0]]
+        return f"{written}, the first at {first}; write them all, or declare `intent: inout`"
+    return None
+
+
+def _same_elements(one: AnyArray, other: AnyArray) -> AnyArray:
+    """Return which elements of two arrays of one shape and dtype have equal bytes."""
+    left, right = (np.ascontiguousarray(side)[..., None].view(np.uint8) for side in (one, other))
+    same: AnyArray = np.all(left == right, axis=-1)
+    return same
 
 
 def _has_atomics(launch: LaunchCounts) -> bool:

@@ -42,7 +42,7 @@ def verify_ahead(cases: Iterable[Case], provenance: Provenance) -> None:
         return
     if settings.skip_successful or settings.skip_failed:
         return
-    asked = [case for case in cases if _is_asked(case, settings)]
+    asked = [case for case in cases if is_cuda(case.device) and is_asked(case, settings)]
     if not asked:
         return
     manner = Manner(in_software=True, default_limit=settings.timeout)
@@ -54,12 +54,12 @@ def verify_ahead(cases: Iterable[Case], provenance: Provenance) -> None:
                 Recorder(record).write(line)
 
 
-def _is_asked(case: Case, settings: AsvSettings) -> bool:
-    """Return whether the case runs on CUDA, and a time or a count of it was asked for.
+def is_asked(case: Case, settings: AsvSettings) -> bool:
+    """Return whether a time or a count of the case was asked for.
 
     asv searches the names of benchmarks with their parameters (``asv.benchmarks.Benchmarks``).
     """
-    if not is_cuda(case.device) or not case.group.times:
+    if not case.group.times:
         return False
     benchmark = case.benchmark(_label(case)).asv_name
     tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in TRACKED_COSTS)

@@ -24,6 +24,10 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.counts.cases import CaseCounter, CpuCode, why_not_with_one_thread
+from gpubench.counts.processor import counting_variables
+from gpubench.environment import environment
+from gpubench.errors import NoDeviceError
 from gpubench.measure.bound_case import opened
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
@@ -79,6 +83,10 @@ class Verified:
     """What one run did on the device in software; absent where it is not right or not counted."""
     code: MachineCode | None = None
     """The machine code of its kernels; absent where nobody asked for it, or without counts."""
+    lacks_device: bool = False
+    """Whether its module asks for a CUDA device that its process has not."""
+    cpu_code: CpuCode | None = None
+    """What is said of the code of a case that was counted on the CPU; absent elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,11 @@ class Manner:
     count: bool = False
     """The device in software counts what one run of a case does."""
     code: bool = False
-    """With ``count``: the machine code of kernels is disassembled too."""
+    """With ``count``: the machine code of kernels is disassembled too. With ``count_on_cpu``: LLVM
+    says why loops are not vectorized."""
+    count_on_cpu: bool = False
+    """Numba's code on the CPU counts what one run does, with one thread and for one named
+    processor."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
@@ -136,11 +148,17 @@ def verified(
     count = min(manner.processes or processors(), len(waiting))
     with ExitStack() as stack:
         stack.enter_context(caches_of_sources())
+        if manner.count_on_cpu:
+            stack.enter_context(environment(counting_variables()))
         crew: dict[Worker, list[tuple[int, Case]]] = {}
         """What each has still to verify of a kernel, the present case first."""
         for _ in range(count):  # all begin to start before the first is given something
             worker = Worker(
-                do or Verifier(manner), backends=backends, in_software=in_software, warned=warned
+                do or Verifier(manner),
+                backends=backends,
+                in_software=in_software,
+                is_fresh=manner.count_on_cpu,
+                warned=warned,
             )
             stack.callback(worker.end)
             crew[worker] = []
@@ -165,6 +183,10 @@ def verified(
                     if error.status == "timed_out":
                         reason = why_stopped(manner.limit_of(case))
                     outcome = Verified(error.status, reason)
+                if outcome.lacks_device and manner.in_software and not in_software:
+                    worker.replace_in_software()  # as it would be with a CUDA case beside it
+                    crew[worker].insert(0, (place, case))
+                    continue
                 # The device is lost to a process in which work on it failed, or was ended by it.
                 ended = outcome.status == "timed_out" and outcome.faults
                 lost = (ended or outcome.status == "failed") and devices_of(case) != {CPU}
@@ -181,6 +203,8 @@ class Verifier:
         self._expected: tuple[str, Inputs, Mapping[str, np.ndarray[Any, Any]]] | None = None
         """Data and baseline of the last case that has one, its inputs and the baseline's outputs.
         Those of the cases before are not kept: they may be large."""
+        self._cpu_counter: CaseCounter | None = None
+        """Made in the process that counts, before anything is compiled there."""
 
     def __call__(self, item: tuple[int, Case]) -> Verified:
         """Verify the case of this item; what goes wrong is in the answer."""
@@ -188,16 +212,18 @@ class Verifier:
         take_faults()  # those of the case before stand with it
         limit = limit_kernels(self._manner.limit_of(case))
         try:
-            if reason := why_not(case):
+            if reason := self._why_not(case):
                 return Verified("skipped", reason)
-            result, counts, code = self._compared(case)
+            result, counts, code, cpu_code = self._compared(case)
         except Exception as error:
             if reason := why_unfit(case, error):
                 return Verified("skipped", reason)
             faults = take_faults()
             if any(fault.kind == TIME_OUT for fault in faults):
                 return Verified("timed_out", with_faults(why_stopped(limit), faults), faults=faults)
-            return Verified("failed", with_faults(cause(error, case), faults), faults=faults)
+            reason, lacks_device = cause(error, case), isinstance(error, NoDeviceError)
+            reason = with_faults(reason, faults)
+            return Verified("failed", reason, faults=faults, lacks_device=lacks_device)
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
         is_baseline = case.baseline() is None
@@ -211,14 +237,24 @@ class Verifier:
             faults,
             None if reason else counts,
             None if reason else code,
+            cpu_code=None if reason else cpu_code,
         )
 
-    def _compared(self, case: Case) -> tuple[CheckResult, CountsRecord | None, MachineCode | None]:
+    def _why_not(self, case: Case) -> str | None:
+        if self._manner.count_on_cpu and (reason := why_not_with_one_thread(case)):
+            return reason
+        return why_not(case)
+
+    def _compared(
+        self, case: Case
+    ) -> tuple[CheckResult, CountsRecord | None, MachineCode | None, CpuCode | None]:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))
         add_lines()
         count_launches(self._manner.count)
+        if self._manner.count_on_cpu and self._cpu_counter is None:
+            self._cpu_counter = CaseCounter(remarks=self._manner.code)
         baseline, expected = case.baseline(), None
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first
@@ -231,10 +267,15 @@ class Verifier:
                 self._expected = key, inputs, expected_outputs(case, inputs)
             _, inputs, expected = self._expected
         with opened(case, inputs) as bound:
+            if self._cpu_counter is not None:
+                self._cpu_counter.watch(bound)
             result = verify(bound, expected, others if bound.session.simulated else ())
+            if self._cpu_counter is not None:
+                counts, cpu_code = self._cpu_counter.counts_of(bound, result)
+                return result, counts, None, cpu_code
             counts = counts_of(bound)
             is_asked = self._manner.code and counts is not None
-            return result, counts, code_of(bound) if is_asked else None
+            return result, counts, code_of(bound) if is_asked else None, None
 
 
 def _data(case: Case) -> str:

@@ -56,14 +56,18 @@ class Worker:
         *,
         backends: Iterable[str] = (),
         in_software: bool = False,
+        is_fresh: bool = False,
         warned: Counter[str] | None = None,
     ) -> None:
-        """``warned`` counts Python's warnings, each once for an item, in place of showing them."""
+        """``warned`` counts Python's warnings, each once for an item, in place of showing them.
+
+        ``is_fresh``: the process is not forked, and has imported nothing with other settings.
+        """
         self._do = do
         self._warned = Counter() if warned is None else warned
         self._in_software = in_software or requested()
-        self._forks = HAS_FORK_SERVER and not self._in_software
-        get_ready(backends, in_software=self._in_software)
+        self._forks = HAS_FORK_SERVER and not (self._in_software or is_fresh)
+        get_ready(backends, in_software=not self._forks)
         self._limit = self.deadline = 0.0
         """By ``time.monotonic``, of the present item."""
         self._start()
@@ -124,6 +128,11 @@ class Worker:
         """Go on with the next item in another process."""
         self.end()
         self._start()
+
+    def replace_in_software(self) -> None:
+        """Go on in another process, which runs the device in software."""
+        self._in_software, self._forks = True, False
+        self.replace()
 
     def end(self) -> None:
         """End the process, whatever it is doing, and those that it started; remove the folders of

@@ -65,8 +65,11 @@ def _widened(
     if not any(group.has_cases for group in groups):
         return groups
     kernel = _with_values(first.kernel, new, asked)
-    if kernel is first.kernel:
-        return groups
+    return groups if kernel is first.kernel else groups_of(first, kernel)
+
+
+def groups_of(first: Group, kernel: Kernel) -> tuple[Group, ...]:
+    """Return the groups that a kernel has with other axes, by one of its groups as declared."""
     loaded, suite = first.loaded, first.loaded.suite
     of_suite = suite.model_copy(update={"kernels": {**suite.kernels, first.kernel_name: kernel}})
     fresh = replace(loaded, suite=of_suite)

@@ -397,9 +397,10 @@ class Case:
         blocks, block_at = launch.blocks() if launch else (), self._at("launch", "block")
         grids, grid_at = launch.grids() if launch else (), self._at("launch", "grid")
         if entry is not None:
-            if entry.block is not None:
+            launches = self.group.idle_launch is None
+            if entry.block is not None and launches:
                 blocks, block_at = (extents(entry.block),), ("include", index, "block")
-            if entry.grid is not None:
+            if entry.grid is not None and launches:
                 is_cover = entry.grid == "cover"
                 grids = ("cover",) if is_cover else (extents(entry.grid),)
                 grid_at = ("include", index, "grid")

@@ -20,7 +20,14 @@ from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
 from gpubench.layouts import Order
 from gpubench.names import CPU, TOGETHER, BenchmarkName, join_source, kernel_title
 from gpubench.plan.axes import UsedAxes, used_axes
-from gpubench.plan.source import Arguments, find_backend, reference_of, require, source_text
+from gpubench.plan.source import (
+    Arguments,
+    find_backend,
+    find_decorator,
+    reference_of,
+    require,
+    source_text,
+)
 from gpubench.suite import tree
 from gpubench.suite.arrays import Fill, Intent
 from gpubench.suite.expressions import Expression
@@ -133,7 +140,20 @@ class Group:
 
     @cached_property
     def implementation(self) -> Implementation:
-        return self.kernel.implementations[self.implementation_name]
+        """What the suite declares, without a launch that its function chooses itself."""
+        declared = self.kernel.implementations[self.implementation_name]
+        return declared.model_copy(update={"launch": None}) if self.idle_launch else declared
+
+    @cached_property
+    def idle_launch(self) -> str | None:
+        """Return the decorator whose function makes launches of its own, where the suite declares
+        one that would never be made; ``None`` where it does not."""
+        declared = self.kernel.implementations[self.implementation_name]
+        if declared.launch is None or declared.function is None or self.missing is not None:
+            return None
+        with suppress(KernelError, BackendError):
+            return find_decorator(declared.function, registry.get(self.backend).launches_itself)
+        return None
 
     @cached_property
     def served(self) -> tuple[str, ...]:

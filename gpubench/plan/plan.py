@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
@@ -13,10 +15,12 @@ from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import Expansion, compiled_apart, expand, nearest
 from gpubench.plan.group import Group, kernel_groups
+from gpubench.plan.other_sizes import values_beside
 from gpubench.plan.rules import skips
 from gpubench.plan.source import arrays_by_thread, look_again, reference_of
+from gpubench.suite.expressions import ExpressionError
 from gpubench.suite.loading import LoadedSuite
-from gpubench.suite.model import Implementation
+from gpubench.suite.model import Implementation, Kernel
 
 MAX_CASES = 50_000
 """Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
@@ -247,15 +251,30 @@ def _review(expansions: Sequence[Expansion]) -> tuple[list[Fault], list[Fault]]:
         faults.append(first.fault_at(("exclude",), message))
     for group in groups:
         warnings.extend(_uncovered(group))
+        warnings.extend(_idle_launch(group))
     if not faults:
         included = frozenset[int]().union(*(expansion.included for expansion in expansions))
         idle_excludes = {*range(len(first.kernel.exclude))} - excluded
+        idle_excludes -= _rules_over_sizes(first.kernel)
         idle_includes = {*range(len(first.kernel.include))} - included
         warnings.extend(_idle_rules(first, idle_excludes, idle_skips, idle_includes))
         warnings.extend(_twice(groups))
         if made and not runs:
             warnings.append(first.fault_at(("skip",), "these rules skip every case"))
     return faults, warnings
+
+
+def _rules_over_sizes(kernel: Kernel) -> set[int]:
+    """Return the ``exclude`` rules that say which sizes a kernel takes: they leave out sizes beside
+    the declared ones, at which `gpubench verify` computes it too. The size 1 does not count: by it
+    a lower bound below all declared sizes would count as such a rule."""
+    found = set[int]()
+    for values in islice(values_beside(kernel), 2):
+        for index, rule in enumerate(kernel.exclude):
+            if rule.when.names <= values.keys():
+                with suppress(ExpressionError):
+                    found |= {index} if rule.when.evaluate(values) else set()
+    return found
 
 
 def _uncovered(group: Group) -> Iterator[Fault]:
@@ -281,6 +300,13 @@ def _uncovered(group: Group) -> Iterator[Fault]:
         f"{indexed[0]!r} by its threads; write `over: [{extents}]` in `launch`"
     )
     yield group.fault_at(("implementations", group.implementation_name, "launch"), message)
+
+
+def _idle_launch(group: Group) -> Iterator[Fault]:
+    """Yield a launch that means nothing, as the function makes its own."""
+    if decorator := group.idle_launch:
+        message = f"@{decorator} makes a function that chooses block and grid itself: remove it"
+        yield group.fault_at(("implementations", group.implementation_name, "launch"), message)
 
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:

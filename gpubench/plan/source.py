@@ -170,6 +170,16 @@ def find_backend(reference: str) -> tuple[str, str] | None:
     return ("numpy", "no decorator") if not definition.decorator_list else None
 
 
+def find_decorator(reference: str, names: Iterable[str]) -> str | None:
+    """Return which of these decorators a function has, by its source; ``None`` where it has none or
+    the source does not tell. Raises ``KernelError``."""
+    definition, wanted = find_definition(reference), {*names}
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    each = (name for names in decorator_names(definition) for name in names)
+    return next((name for name in each if name in wanted), None)
+
+
 def arrays_by_thread(reference: str) -> list[int]:
     """Return which arguments of a CUDA kernel its source indexes by the thread's place in the grid,
     by their positions; none where the source does not tell. Raises ``KernelError``."""
@@ -320,6 +330,22 @@ def _is_module(name: str) -> bool:
         return False
 
 
+def _why_not_found(top: str) -> str:
+    """Return what to do where Python has no module or package of this name: the same words for all
+    functions in it, which are one thing to mend."""
+    in_src = next((at for at in map(Path, SEARCHED_FIRST) if _has_module(at / "src", top)), None)
+    if in_src is not None:
+        return (
+            f"there is no module {top!r}: it is in src/, from where Python imports nothing before "
+            "the project is installed; run `pip install -e .`"
+        )
+    return f"there is no module {top!r}: install the package that has it, or run from its folder"
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
+
+
 def _find_spec(name: str) -> ModuleSpec | None:
     """Like ``importlib.util.find_spec``, but importing no parent package.
 
@@ -332,10 +358,7 @@ def _find_spec(name: str) -> ModuleSpec | None:
     # What the program that reads suites is called by Python is no module of theirs.
     spec = spec or (importlib.util.find_spec(top) if top != "__main__" else None)
     if spec is None:
-        raise KernelError(
-            f"there is no module {name!r}: install the package that has it, or run from the folder "
-            "it is in"
-        ) from ModuleNotFoundError(name=name)
+        raise KernelError(_why_not_found(top)) from ModuleNotFoundError(name=name)
     for part in rest:
         if part == "py":
             raise KernelError(

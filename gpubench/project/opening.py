@@ -65,6 +65,7 @@ def project_table(
         branches=config.branches,
         name_of=machines.name_of,
         thresholds=config.thresholds,
+        higher_is_better=config.higher_is_better,
         commit_url=config.show_commit_url,
     )
     table.acknowledged, faults_of_acknowledged = read_acknowledgements(config.folder)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
 from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
+from gpubench.analysis.direction import direction_word
 from gpubench.analysis.shared import MIN_SHARE, SharedChange
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
@@ -19,14 +20,14 @@ from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.findings import (
     ONE_COMMIT,
+    TO_BE_CHECKED,
     ChangeView,
     basis,
     case_words,
     change_view,
     decided_by,
-    direction_word,
     disturbed_states,
-    history_length,
+    not_judged_words,
     processor_states,
 )
 from gpubench.report.lists import listed, open_at_first
@@ -42,7 +43,7 @@ from gpubench.report.site import (
     snapshot_label,
 )
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
-from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio
+from gpubench.results import CaseHistories, CaseName, History, Ratio
 
 DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
@@ -61,10 +62,14 @@ CAUSES: dict[Cause, str] = {
 
 SHARED_BY_ALL = "the machine, or code that all share"
 
+OFF_RUNS = "Whole runs that are off are no regressions; measure these commits again."
+
+DIRECTIONS = ("slower", "faster", "larger", "smaller", "higher", "lower")
+
 NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
 CHANGES_RULE = (
-    f"Steps are sought in the series of each case that has {MIN_POINTS} times or more. Where it "
+    f"Steps are sought in the series of each case, from {MIN_POINTS} times on by ranks. Where it "
     "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
     "where the baseline itself changed, times alone do. Each row says which. asv's fit "
     "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "
@@ -72,20 +77,14 @@ CHANGES_RULE = (
     f"before and after are {(THRESHOLD - 1) * 100:.0f} % apart or more, or as far as asv.conf.json "
     f"says. Each of its levels holds for {MIN_LEVEL} commits or more (the newest for "
     f"{MIN_NEWEST_LEVEL}). The interval of the ratio "
-    "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
-    "each other by their intervals, and the newest commit against the range of its level; that is "
-    f"called a difference, and is no step. What {MIN_SHARE * 100:.0f} % of the cases share is one "
-    "row, and none of theirs. A case is unstable where its noise could hide a doubling. Memory and "
+    "has 99 %, corrected for the choice of the place. The newest commits, and all of a shorter "
+    "series, are held against their level by its scatter and that of other cases: "
+    "two neighbours that agree are a step, and the newest alone is to be checked. "
+    f"What {MIN_SHARE * 100:.0f} % of the cases share is one row, and none of theirs. So is a "
+    "whole run that is off. A case is unstable where its noise could hide a doubling. Memory and "
     "tracked numbers are judged by the same rules, where all of their values are above 0."
 )
 """What is claimed, and on which grounds."""
-
-NO_RECORD_STATE = State(
-    "No record of the environment",
-    "These results were stored without gpubench's record. A change of versions or of the driver is "
-    "told as far as asv's own files do.",
-    "asv run",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,8 @@ class ChangeRow:
     ratio: Ratio
     """Old time over new time, with its interval."""
     kind: str
+    is_check: bool
+    """Whether one commit alone showed it."""
     basis: str
     """Which series decided, in words; empty of what is no time."""
     cause: Cause
@@ -121,7 +122,7 @@ class ChangeRow:
             why=[CAUSES[self.cause]],
             what=[self.change.direction],
             state=[
-                "recovered" if self.recovered else "lasting",
+                "to be checked" if self.is_check else "recovered" if self.recovered else "lasting",
                 "acknowledged" if self.acknowledged else "",
             ],
             basis=[self.basis],
@@ -254,15 +255,13 @@ def build(history: History, site: Site) -> ChangesPage:
     causes = Counter(group[0].cause for group in groups.values())
     states = [*processor_states(history), *disturbed_states(site.rows_now(history))]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
-    if not any(snapshot.facts for snapshot in history.snapshots):
-        states.append(NO_RECORD_STATE)
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
-        verdict=_verdict(changes, history, bool(count_changes))
+        verdict=_verdict(changes, history, site, bool(count_changes))
         + _shared_and_status_words(len(shared_changes), status_groups),
         rule=CHANGES_RULE,
-        note=history_length(len(history.commits)),
+        note=not_judged_words(len(site.not_judged(history)), len(history.names)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(
             CommitChanges(
@@ -291,6 +290,8 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
     facts = changed_facts(old, new)
     moved, measured = len(one.changes), one.measured
     claim = f"{moved:,} of {text.plural(measured, 'case')} changed alike"
+    if one.runs:
+        claim += f" in {text.plural(one.runs, 'run')}"
     recorded = "The environment changed with it." if facts else NOT_OF_A_KERNEL
     return SharedRow(
         before=snapshot_label(old),
@@ -298,7 +299,8 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
         slower=one.slower,
         ratio=one.ratio,
         claim=claim,
-        why=f"{claim}: the machine, or code that all share. {recorded}",
+        why=f"{claim}: the machine, or code that all share. {recorded}"
+        + (f" {OFF_RUNS}" if one.runs else ""),
         facts=tuple(map(fact_row, facts)),
         comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
         others=tuple(map(case_words, one.changes)),
@@ -353,7 +355,7 @@ def _shared_and_status_words(shared: int, statuses: Sequence[Sequence[StatusChan
 def _counts(directions: Iterable[str], note: str = "") -> str:
     """``3 slower and 1 faster``, with a note on the slower."""
     counts = Counter(directions)
-    words = {"slower": f"slower{note}", "faster": "faster", "more": "more", "less": "less"}
+    words = {key: f"{key}{note}" if key == "slower" else key for key in DIRECTIONS}
     return text.join(f"{counts[key]:,} {words[key]}" for key in words if counts[key])
 
 
@@ -398,14 +400,13 @@ def _change_rows(
         part = groups[start : start + MAX_ROWS_TOGETHER]
         cases = site.of_cases(history, [largest.name for largest, *_ in part])
         for group in part:
-            yield _row(group, cases, site, site.units(history), is_drawn=start < DRAWN_ROWS)
+            yield _row(group, cases, site, is_drawn=start < DRAWN_ROWS)
 
 
 def _row(
     group: Sequence[ExplainedChange],
     history: CaseHistories,
     site: Site,
-    units: Mapping[CaseName, str],
     *,
     is_drawn: bool,
 ) -> ChangeRow:
@@ -413,16 +414,17 @@ def _row(
     change, name, setup = largest.change, largest.name, history.setup
     key = (name.suite, name.kernel)
     pair = pair_address(history.snapshots[change.before], history.snapshots[change.after])
-    is_newest = (history.statuses[history.rows_of[name], change.after + 1 :] == ABSENT).all()
-    difference = "at the newest commit" if is_newest else "between neighbours"
-    kind = "step" if change.kind == "step" else f"difference {difference}"
-    unit = units.get(name, SECONDS)
-    view = change_view(history, name, change, unit=unit, is_drawn=is_drawn)
+    is_check = change.kind == "check"
+    kind = TO_BE_CHECKED if is_check else "step"
+    view = change_view(history, name, change, site, is_drawn=is_drawn)
     return ChangeRow(
         change=view,
         kernel=Link(kernel_label(key), site.address(setup, key)),
         ratio=change.ratio,
-        kind="; ".join(filter(None, (kind, decided_by(name, change), basis(view.points)))),
+        kind="; ".join(
+            filter(None, (kind, decided_by(name, change), "" if is_check else basis(view.points)))
+        ),
+        is_check=is_check,
         basis=decided_by(name, change),
         cause=largest.cause,
         why=_why(largest, history.by_speedup),
@@ -437,8 +439,10 @@ def _row(
 
 def _why(item: ExplainedChange, by_speedup: bool) -> str:
     direction, moved = ("slower", "rose") if item.change.slower else ("faster", "fell")
+    if item.change.kind == "check":
+        return "Nothing but this commit is beyond all that its level holds: it may be the run."
     if not item.name.is_time:
-        verb = "grew" if item.change.slower else "shrank"
+        verb = "grew" if item.change.new > item.change.old else "shrank"
         changed = "changed with it" if item.facts else "did not change with it"
         return f"The value {verb}. What is recorded of the environment {changed}."
     if item.cause == "environment":
@@ -475,16 +479,21 @@ def _why(item: ExplainedChange, by_speedup: bool) -> str:
     return f"The kernel became {direction}; {beside}{recorded}."
 
 
-def _verdict(changes: Sequence[ExplainedChange], history: History, is_counted: bool) -> str:
+def _verdict(
+    changes: Sequence[ExplainedChange], history: History, site: Site, is_counted: bool
+) -> str:
     cases = text.plural(len(history.names), "case")
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
+    if len(site.not_judged(history)) == len(history.names):
+        return f"Not judged yet: {cases} over {text.plural(len(history.commits), 'commit')}."
     if not changes:
         return f"No change {'of a time ' if is_counted else ''}was found {where}."
     undone = sum(
         item.change.slower and item.recovered is not None and item.name.is_time for item in changes
     )
     note = f" ({undone:,} recovered since)" if undone else ""
-    counts = _counts((direction_word(item.name, item.change.slower) for item in changes), note)
+    words = (direction_word(item.change, site.unit(history, item.name)) for item in changes)
+    counts = _counts(words, note)
     return f"{text.plural(len(changes), 'change')} {where}: {counts}."
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, SECONDS, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import basis, claim, decided_by, rests_on, size_words, wins
+from gpubench.report.findings import basis, claim, decided_by, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.histories import natural
@@ -78,6 +78,8 @@ class HistorySeries:
     speedups: CommitValues
     points: tuple[HistoryPoint, ...]
     changes: tuple[Change, ...]
+    left_out: int
+    """Values of another version of the benchmark, which are in no history."""
     rest_on: tuple[int, ...]
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
@@ -172,6 +174,7 @@ def history_chart(
     ranks: Mapping[str, int],
     note: str | None,
     units: Mapping[CaseName, str] = NO_UNITS,
+    not_judged: Collection[CaseName] = (),
 ) -> HistoryChart:
     """Chart of some cases (one for each implementation) over the commits that know any of them.
 
@@ -194,11 +197,10 @@ def history_chart(
         *points, newest = (
             _point(codes[i], times[0, i], speedups[:, i]) for i in (*listed, present[-1])
         )
-        points_of = [rests_on(history, name, change) for change in changes[name]]
         events = [
-            f"{claim(change, name)} at {labels[change.after].short}"
-            + _in_brackets(decided_by(name, change), basis(points))
-            for change, points in zip(changes[name], points_of, strict=True)
+            f"{claim(change, unit)} at {labels[change.after].short}"
+            + _in_brackets(decided_by(name, change), basis(change.commits))
+            for change in changes[name]
         ]
         if earlier := len(events[:-MAX_EVENTS]):
             events[:earlier] = [text.plural(earlier, "earlier change")]
@@ -214,7 +216,13 @@ def history_chart(
                 now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
             now += " at the newest commit"
             if not events and present.size > 1 and name.is_time:
-                events = ["no change"]
+                events = ["its time is not judged yet"]
+                if name not in not_judged:
+                    events = ["no change of its time was found"]
+        left_out = sum(name.benchmark.asv_name in one.superseded for one in history.snapshots)
+        if left_out:
+            values = text.plural(left_out, "older value")
+            events.append(f"{values} of another version of it left out")
         series.append(
             HistorySeries(
                 implementation=name.implementation,
@@ -225,7 +233,8 @@ def history_chart(
                 speedups=_curve(speedups),
                 points=tuple(points),
                 changes=tuple(changes[name]),
-                rest_on=tuple(points_of),
+                left_out=left_out,
+                rest_on=tuple(change.commits for change in changes[name]),
                 marked=tuple(first_after.tolist()),
                 stopped=stopped,
                 status=None if stopped is None else STATUSES[codes[stopped]],

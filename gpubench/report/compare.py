@@ -46,14 +46,14 @@ from gpubench.analysis.count_changes import (
     COUNT_VERDICTS,
     NO_COUNTS_BEFORE,
     NOT_COUNTED,
-    OTHER_ARCHITECTURE,
     OTHER_COMPILER,
     OTHER_MODEL,
+    OTHER_TARGET,
     CountComparison,
     CountedSnapshot,
-    architecture_words,
     compare_counts,
     is_of_a_compiler,
+    target_words,
 )
 from gpubench.analysis.scatter import (
     LEVELS,
@@ -347,7 +347,11 @@ def index_script(site: Site) -> str:
             "title": count_view.TITLE,
             "verdicts": COUNT_VERDICTS,
             "looks": count_view.COUNT_LOOKS,
-            "totals": [(cost.name, cost.words) for cost in COSTS if cost not in RESOURCES],
+            "totals": [
+                (cost.name, cost.words, cost.tolerance, cost.slack)
+                for cost in COSTS
+                if cost not in RESOURCES
+            ],
             "resources": [(cost.name, cost.words) for cost in RESOURCES],
             "most": MAX_COMPARED_ROWS,
             "verified": LETTERS["verified"],
@@ -355,7 +359,7 @@ def index_script(site: Site) -> str:
             "order_dependent": ORDER_DEPENDENT,
             "no_counts_before": NO_COUNTS_BEFORE,
             "other_model": OTHER_MODEL,
-            "other_architecture": OTHER_ARCHITECTURE,
+            "other_target": OTHER_TARGET,
             "other_compiler": OTHER_COMPILER,
         },
         "setups": [
@@ -485,7 +489,7 @@ def _profile(counts: CaseCounts) -> dict[str, object]:
     ]
     return {
         "model": counts.model,
-        "architecture": architecture_words(counts),
+        "target": target_words(counts),
         "missing": counts.missing,
         "totals": {name: count for name, count in total_costs(counts).items() if count},
         # Without a linker on one side nothing is known.

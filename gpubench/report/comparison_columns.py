@@ -98,8 +98,23 @@ def reason_words(row: Difference) -> str:
 
 
 def note_words(row: Difference) -> str:
-    """Say what a verdict rests on, and how the baseline's time changed."""
-    return "; ".join(filter(None, (reason_words(row), baseline_words(row))))
+    """Say what a verdict rests on, what was not shown, and how the baseline's time changed."""
+    doubt = ""
+    if row.detectable:
+        doubt = f"a change of {detectable_words(row)} would have shown"
+    if row.seconds_to_decide:
+        doubt = text.join(filter(None, (doubt, f"{more_time_words(row)} more would decide")))
+    return "; ".join(filter(None, (reason_words(row), doubt, baseline_words(row))))
+
+
+def detectable_words(row: Difference) -> str:
+    """Return the least change that would have shown; empty where it is not known."""
+    return text.ratio(row.detectable) if row.detectable else ""
+
+
+def more_time_words(row: Difference) -> str:
+    """Return how much more time would decide the case; empty where it is not known."""
+    return text.duration(row.seconds_to_decide) if row.seconds_to_decide else ""
 
 
 def _side(side: Row | None) -> dict[str, Any]:
@@ -201,6 +216,20 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         terminal="pairs",
         is_number=True,
         values={"pairs": lambda row: row.pairs},
+    ),
+    Column(
+        "detectable",
+        detectable_words,
+        terminal="would show",
+        is_number=True,
+        values={"detectable": lambda row: row.detectable},
+    ),
+    Column(
+        "seconds_to_decide",
+        more_time_words,
+        terminal="needs",
+        is_number=True,
+        values={"seconds_to_decide": lambda row: row.seconds_to_decide},
     ),
     Column(
         "speedup",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.analysis.costs import CostPair
 from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
+from gpubench.record import HintRecord
 from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
 from gpubench.report.comparison_view import MAX_IN_MARKDOWN, escaped
@@ -19,7 +20,7 @@ if TYPE_CHECKING:  # reports without counted work start without it
 COUNT_LOOKS: Mapping[CountVerdict, Look] = {"grew": WORSE, "lost": BROKEN, "improved": BETTER}
 """Verdicts that are not here tell of no difference."""
 
-TITLE = "Counted work: exact figures of the device in software, and no times"
+TITLE = "Counted work: exact figures, and no times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,15 @@ def occupancy_words(occupancy: Occupancy) -> str:
     """State a theoretical occupancy and what limits it: ``occupancy 75 %, by registers``."""
     limits = text.join(name.replace("_", " ") for name in occupancy.limited_by)
     return f"occupancy {100 * occupancy.share:.0f} %, by {limits}"
+
+
+def hint_words(hint: HintRecord) -> str:
+    """State a hint in one sentence: its rule and share, two counts, the cause and one change."""
+    share = f"{100 * hint.share:.0f} % of the {hint.of}"
+    words = f"{hint.rule}, {share}: {hint.evidence}. Cause: {hint.cause}. Change: {hint.change}"
+    if hint.predicted is not None:
+        words += f" ({hint.predicted['now']:,} {hint.of} become {hint.predicted['then']:,})"
+    return f"{words}."
 
 
 def change_words(pair: CostPair) -> str:

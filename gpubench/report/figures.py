@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpubench.analysis.changes import Change
+from gpubench.analysis.direction import direction_word
 from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
@@ -105,7 +106,7 @@ def history_figure(chart: HistoryChart, is_in_scripts: bool = False) -> Figure:
         marked = [place for place, commit in enumerate(chart.commits) if commit.uncommitted]
         changes = [
             {
-                index: f"{_direction(change)} {text.ratio(change.ratio.factor)}"
+                index: f"{_direction(change, chart.unit)} {text.ratio(change.ratio.factor)}"
                 for index, change in zip(series.marked, series.changes, strict=True)
             }
             for series in chart.series
@@ -256,10 +257,13 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
     for series in chart.series:
         changes = zip(series.marked, series.changes, series.rest_on, strict=True)
         for index, change, points in changes:
-            arrow, word = _direction(change).split()
+            arrow, word = _direction(change, chart.unit).split()
             factor = f"{word} {text.ratio(change.ratio.factor)}"
             few = f" ({text.plural(points, 'commit')})" if basis(points) else ""
             events.append((index, change.ratio.factor, series, arrow, f"{factor}{few}"))
+        if series.left_out:
+            what = f"{text.plural(series.left_out, 'older value')} of another version"
+            events.append((0, math.inf, series, "◂", what))
         if series.stopped is not None:
             status = text.status_label(series.status or "failed")
             events.append((series.stopped, math.inf, series, "✕", status))
@@ -291,8 +295,8 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
     return lines, notes
 
 
-def _direction(change: Change) -> str:
-    return "▼ slower" if change.slower else "▲ faster"
+def _direction(change: Change, unit: str) -> str:
+    return f"{'▼' if change.slower else '▲'} {direction_word(change, unit)}"
 
 
 def _commit_words(commit: CommitLabel) -> str:

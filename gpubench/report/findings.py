@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpubench.analysis.changes import MIN_POINTS, Change
+from gpubench.analysis.changes import THRESHOLD, Change, Regression
 from gpubench.analysis.choice import Crossover
+from gpubench.analysis.direction import direction_word
+from gpubench.analysis.pooled import MIN_SERIES
 from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
-from gpubench.names import SECONDS, kernel_title, verify_command
+from gpubench.names import (
+    SECONDS,
+    kernel_title,
+    measure_command,
+    since_command,
+    verify_command,
+)
 from gpubench.report import text
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
+from gpubench.report.site import CommitLabel, Site, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot
+from gpubench.results import ABSENT, ALONE, CaseHistories, CaseName, History, Row, Snapshot, Table
 from gpubench.results.unfinished import UNFINISHED
 from gpubench.statuses import Status
+
+TO_BE_CHECKED = "one commit alone, to be checked"
 
 _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
@@ -55,7 +67,7 @@ class ChangeView:
     unit: str
     """``seconds`` of a time."""
     direction: str
-    """``slower``, ``faster``, ``more`` or ``less``."""
+    """``slower``, ``larger`` and their like (``gpubench.analysis.direction``)."""
     by_speedup: bool
     """Whether both are times over the baseline's instead: of several processors."""
     basis: Literal["time", "speedup"]
@@ -64,6 +76,18 @@ class ChangeView:
     """``None`` where it is not drawn."""
     points: int
     """Commits that it rests on (``rests_on``)."""
+    address: str
+    """Of the kernel's page."""
+    command: str
+    """What finds the commit of a step, and what decides of a commit that is to be checked."""
+    level: float | None = None
+    """Median of the newest level, in the unit, where the newest value is another."""
+    chain: tuple[tuple[float, CommitLabel], ...] = ()
+    """Factor and commit of each step that it is made of, where there are several."""
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        return listed(suite=[self.name.suite], what=[self.direction], change=self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +105,6 @@ class ReasonView:
         return listed(status=[text.status_label(self.status)], cases=self.count)
 
 
-def direction_word(name: CaseName, slower: bool) -> str:
-    """Return ``slower`` or ``faster`` of a time, ``more`` or ``less`` of anything else."""
-    words = ("slower", "faster") if name.is_time else ("more", "less")
-    return words[0 if slower else 1]
-
-
 def decided_by(name: CaseName, change: Change) -> str:
     """Return which series decided that there is a change; empty of what has but one."""
     if not name.is_time:
@@ -94,48 +112,40 @@ def decided_by(name: CaseName, change: Change) -> str:
     return "by speedup" if change.basis == "speedup" else "by times alone"
 
 
-def claim(change: Change, name: CaseName) -> str:
-    direction = direction_word(name, change.slower)
-    if change.kind == "step":
-        return f"step: {direction} by {text.ratio(change.ratio.factor)}"
-    return f"{direction} than the previous commit: intervals do not overlap"
+def claim(change: Change, unit: str) -> str:
+    direction = f"{direction_word(change, unit)} by {text.ratio(change.ratio.factor)}"
+    return f"step: {direction}" if change.kind == "step" else f"{TO_BE_CHECKED}: {direction}"
+
+
+def deciding_command(table: Table, history: CaseHistories, name: CaseName, change: Change) -> str:
+    """Return the command that finds the commit of a step, or that decides of one commit that is to
+    be checked: of gpubench for its own suites, else of asv."""
+    ends = (history.snapshots[place].commit.hash[:8] for place in (change.before, change.after))
+    old, new = ends
+    case = (name.suite, name.kernel, name.implementation, name.case)
+    if name.benchmark in table.asv_names:
+        bench = table.asv_name(name)
+        if change.kind == "step":
+            return shlex.join(["asv", "find", f"{old}..{new}", bench])
+        return shlex.join(["asv", "continuous", old, new, "--bench", f"^{re.escape(bench)}"])
+    return (since_command if change.kind == "step" else measure_command)(*case, old, new)
 
 
 def basis(points: int) -> str:
-    """On how few commits a change rests; empty where they are enough for a level that lasts."""
+    """Return on how few commits a change rests; empty where they make a level."""
     return f"rests on {text.plural(points, 'commit')}" if points < MIN_LEVEL else ""
 
 
-def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
-    """Return how many measured commits a change rests on: of a step those of its shorter level, of
-    a difference those since, in a row, whose time is nearer to the new one."""
-    if change.commits:
-        return change.commits
-    times = history.judged[0, history.rows_of[name]]
-    return _in_a_row(times[change.after :], change.new, change.old)
-
-
-def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
-    times = times[~np.isnan(times)]
-    is_far = np.abs(np.log(times / far)) < np.abs(np.log(times / near))
-    return max(int(is_far.argmax()), 1) if is_far.any() else len(times)
-
-
 def change_view(
-    history: CaseHistories,
-    name: CaseName,
-    change: Change,
-    *,
-    unit: str = SECONDS,
-    is_drawn: bool = True,
+    history: CaseHistories, name: CaseName, change: Change, site: Site, *, is_drawn: bool = True
 ) -> ChangeView:
     """Return one change in words and with its case's history, drawn where that is asked for."""
-    points = rests_on(history, name, change)
+    points, unit = change.commits, site.unit(history, name)
     return ChangeView(
         slower=change.slower,
         factor=change.ratio.factor,
         claim="; ".join(
-            filter(None, (claim(change, name), decided_by(name, change), basis(points)))
+            filter(None, (claim(change, unit), decided_by(name, change), basis(points)))
         ),
         before=snapshot_label(history.snapshots[change.before]),
         after=snapshot_label(history.snapshots[change.after]),
@@ -143,11 +153,35 @@ def change_view(
         old=change.old,
         new=change.new,
         unit=unit,
-        direction=direction_word(name, change.slower),
+        direction=direction_word(change, unit),
         by_speedup=history.by_speedup,
         basis=change.basis,
         spark=history_spark(history, name, (change,), unit) if is_drawn else None,
         points=points,
+        address=site.address(history.setup, (name.suite, name.kernel)),
+        command=deciding_command(site.table, history, name, change),
+    )
+
+
+def regression_view(
+    history: CaseHistories, name: CaseName, regression: Regression, site: Site
+) -> ChangeView:
+    """Return how much worse a case is than at its best level: on the row of its largest step, with
+    the newest value that was measured."""
+    values = (history.judged if history.by_speedup else history.times)[0, history.rows_of[name]]
+    view = change_view(history, name, regression.largest, site)
+    chain = regression.chain if len(regression.chain) > 1 else ()
+    newest, level = float(values[~np.isnan(values)][-1]), regression.chain[-1].new
+    return replace(
+        view,
+        factor=regression.ratio.factor,
+        old=regression.chain[0].old,
+        new=newest,
+        level=level if abs(math.log(newest / level)) >= math.log(THRESHOLD) else None,
+        spark=history_spark(history, name, regression.chain, view.unit),
+        chain=tuple(
+            (one.ratio.factor, snapshot_label(history.snapshots[one.after])) for one in chain
+        ),
     )
 
 
@@ -235,7 +269,8 @@ def case_words(name: CaseName) -> str:
     """``vector_add numba_cuda n=1024 block=256 (end to end)``; the usual time is not named."""
     kernel = kernel_title(name.suite, name.kernel)
     time = "" if name.time == "kernel" else f" ({text.time_label(name.time)})"
-    return f"{kernel} {name.implementation} {name.case}".strip() + time
+    words = (kernel, "" if name.implementation == ALONE else name.implementation, name.case)
+    return " ".join(filter(None, words)) + time
 
 
 def size_words(row: Row) -> str:
@@ -262,11 +297,12 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return text.join(f"{number:,} {key.replace('_', ' ')}" for key, number in counts.items())
 
 
-def history_length(commits: int) -> str | None:
-    """Return what a short history can and cannot show; ``None`` for a long one."""
-    if commits >= MIN_POINTS:
+def not_judged_words(not_judged: int, cases: int) -> str | None:
+    """Return of how many cases nothing can be said yet; ``None`` where all are judged."""
+    if not not_judged:
         return None
+    which = "No case is" if not_judged == cases else f"{not_judged:,} of {cases:,} cases are not"
     return (
-        f"{text.plural(commits, 'commit')} measured. Steps are claimed from {MIN_POINTS} on; "
-        "until then each commit is held against the one before it by their intervals."
+        f"{which} judged yet: that takes three commits of a case, or two of "
+        f"{text.plural(MIN_SERIES, 'case')} that tell how much they scatter."
     )

@@ -22,8 +22,8 @@ from gpubench.report.findings import (
     case_words,
     counts_in_words,
     disturbed_states,
-    history_length,
     history_spark,
+    not_judged_words,
     processor_states,
     reason_views,
     running_states,
@@ -185,9 +185,19 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     candidates, against = _over_commits(headlines, cases)
     chart = None
     if candidates or against:
-        labels, note = site.labels(history), history_length(commits)
+        its = [name for name in cases.names if (name.suite, name.kernel) == key]
+        not_judged = site.not_judged(history) & {*its}
+        labels, note = site.labels(history), not_judged_words(len(not_judged), len(its))
         chart = charts.history_chart(
-            cases, labels, changes, candidates, against, ranks, note, site.units(history)
+            cases,
+            labels,
+            changes,
+            candidates,
+            against,
+            ranks,
+            note,
+            site.units(history),
+            not_judged,
         )
     notes = _rate_notes(rows, site.doubts(key))
     kernels = site.current(history).values()

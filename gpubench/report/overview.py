@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.analysis.changes import Change, slower_than_best
+from gpubench.analysis.changes import Change, Regression, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
 from gpubench.names import SECONDS
@@ -22,10 +22,11 @@ from gpubench.report.findings import (
     change_view,
     counts_in_words,
     disturbed_states,
-    history_length,
     history_spark,
+    not_judged_words,
     processor_states,
     reason_views,
+    regression_view,
     running_states,
 )
 from gpubench.report.lists import listed
@@ -196,7 +197,14 @@ class Overview:
     """Commits with results that are in no history."""
     machine: MachinePanel | None = None
     matrix: Matrix = Matrix()
+    is_plain: bool = False
+    """Whether nothing is compared with another, as in most projects of asv: changes come first."""
     regressions: tuple[ChangeView, ...] = ()
+    more_regressions: int = 0
+    """Implementations with one that are not listed."""
+    checks: tuple[ChangeView, ...] = ()
+    """What one commit alone showed."""
+    more_checks: int = 0
     improvements: tuple[ChangeView, ...] = ()
     shared: str = ""
     """What most cases shared the last time, a sentence; empty where they never did."""
@@ -234,21 +242,30 @@ def build(history: History | None, site: Site) -> Overview:
     kernels, rows = _kernels(history, site), site.rows_now(history)
     best = _best(kernels)
     mean = geometric_mean([*best.values()])
-    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
+    newest = [
+        (name, steps[-1])
+        for name, changes in site.changes(history).items()
+        if (steps := [change for change in changes if change.kind == "step"])
+    ]
     newest.sort(key=lambda item: -item[1].ratio.factor)
-    worse = [
+    worse = lasting_regressions(history, site)
+    better = [item for item in newest if not item[1].slower and item[0] not in worse]
+    checks = [
         (name, change)
         for name, changes in site.unacknowledged(history).items()
-        if (change := slower_than_best(changes, site.threshold(name)))
+        for change in changes
+        if change.kind == "check"
     ]
-    worse.sort(key=lambda item: -item[1].ratio.factor)
-    are_worse = {name for name, _ in worse}
-    better = [item for item in newest if not item[1].slower and item[0] not in are_worse]
+    checks.sort(key=lambda item: (not item[1].slower, -item[1].ratio.factor))
+    is_plain = not site.has_choices(history)
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
-        verdict=_verdict(kernels, best, mean, history),
-        details=_details(kernels, best, rows),
+        verdict=_plain_verdict(worse, checks, history, site)
+        if is_plain
+        else _verdict(kernels, best, mean, history),
+        details="" if is_plain else _details(kernels, best, rows),
+        is_plain=is_plain,
         speedup=mean,
         counts=count(rows),
         commit=snapshot_label(history.snapshots[-1]),
@@ -256,11 +273,14 @@ def build(history: History | None, site: Site) -> Overview:
         outside=len(site.table.outside),
         machine=machine_panel(history, site),
         matrix=_matrix(kernels, best, newest, history, site),
-        regressions=_largest(worse, history, site),
+        regressions=_largest(worse.items(), history, site),
+        more_regressions=_left_out(worse),
         improvements=_largest(better, history, site),
+        checks=_largest(checks, history, site),
+        more_checks=_left_out(name for name, _ in checks),
         shared=_newest_shared(history, site),
         growth=work.newest_growth(history, site),
-        changes_note=history_length(len(history.commits)),
+        changes_note=not_judged_words(len(site.not_judged(history)), len(history.names)),
         reasons=reason_views(rows),
         setups=setups,
         problems=site.table.problems,
@@ -322,15 +342,6 @@ def _verdict(
     where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
     if not kernels:
         return f"Nothing is known {where} of what is measured today."
-    if all(row.is_alone for kernel in kernels.values() for shown in kernel for row in shown.rows):
-        benchmarks = text.plural(len(kernels), "benchmark")
-        is_of_times = all(
-            row.is_time for kernel in kernels.values() for shown in kernel for row in shown.rows
-        )
-        what = "Times" if is_of_times else "Values"
-        return (
-            f"{what} of {benchmarks} {where}; none is compared with another (--pair names pairs)."
-        )
     computing = [key for key, kernel in kernels.items() if not _is_empty(kernel)]
     counted: Collection[KernelKey] = best or computing or kernels
     suites = text.plural(len({suite for suite, _ in counted}), "suite")
@@ -385,18 +396,60 @@ def _states(history: History, site: Site) -> Iterator[State]:
         )
 
 
+def lasting_regressions(history: History, site: Site) -> dict[CaseName, Regression]:
+    """Return the cases that are worse now than at their best level, the worst first, without what
+    the project knows of."""
+    worse = {
+        name: regression
+        for name, changes in site.unacknowledged(history).items()
+        if (regression := slower_than_best(changes, site.threshold(name)))
+    }
+    return dict(sorted(worse.items(), key=lambda item: item[1].ratio.value))
+
+
+def _plain_verdict(
+    worse: Mapping[CaseName, Regression],
+    checks: Sequence[tuple[CaseName, Change]],
+    history: History,
+    site: Site,
+) -> str:
+    """Return what changed, of benchmarks that are compared with none."""
+    cases = text.plural(len(history.names), "case")
+    commits = text.plural(len(history.commits), "commit")
+    if len(site.not_judged(history)) == len(history.names):
+        return f"{cases} measured at {commits}: not judged yet."
+    words = f"No lasting regression in {cases} over {commits}"
+    if worse:
+        worst = text.ratio(next(iter(worse.values())).ratio.factor)
+        regressions = text.plural(len(worse), "lasting regression")
+        words = f"{regressions}, worst {worst}, in {cases} over {commits}"
+    if checks:
+        words += f"; {len(checks):,} to be checked"
+    return f"{words}."
+
+
+def _key(name: CaseName) -> tuple[str, ...]:
+    return name.suite, name.kernel, name.implementation
+
+
+def _left_out(names: Iterable[CaseName]) -> int:
+    return max(len({*map(_key, names)}) - _MAX_CHANGES, 0)
+
+
 def _largest(
-    newest: Iterable[tuple[CaseName, Change]], history: History, site: Site
+    newest: Iterable[tuple[CaseName, Change | Regression]], history: History, site: Site
 ) -> tuple[ChangeView, ...]:
     """Return the first of these changes, of each kernel's implementation its largest."""
-    largest: dict[tuple[str, ...], tuple[CaseName, Change]] = {}
+    largest: dict[tuple[str, ...], tuple[CaseName, Change | Regression]] = {}
     for name, change in newest:
-        largest.setdefault((name.suite, name.kernel, name.implementation), (name, change))
+        largest.setdefault(_key(name), (name, change))
     shown = [*largest.values()][:_MAX_CHANGES]
     cases = site.of_cases(history, [name for name, _ in shown])
-    units = site.units(history)
     return tuple(
-        change_view(cases, name, change, unit=units.get(name, SECONDS)) for name, change in shown
+        regression_view(cases, name, change, site)
+        if isinstance(change, Regression)
+        else change_view(cases, name, change, site)
+        for name, change in shown
     )
 
 
@@ -408,10 +461,19 @@ def _newest_shared(history: History, site: Site) -> str:
     newest = new[-1]
     direction = "slower" if newest.slower else "faster"
     at = site.labels(history)[newest.after]
+    cases = f"{len(newest.changes):,} of {text.plural(newest.measured, 'case')}"
+    if newest.runs:
+        what = f"The run of {at.short} is off"
+        if newest.runs > 1:
+            what = f"{newest.runs} runs are off from {at.short} on"
+        return (
+            f"{what}: {cases} were {direction} alike, by {text.ratio(newest.ratio.factor)}. That "
+            "is the machine more often than the code; measure the commit again. It is in none of "
+            "these rows."
+        )
     return (
-        f"{len(newest.changes):,} of {text.plural(newest.measured, 'case')} became {direction} "
-        f"alike at {at.short}, by {text.ratio(newest.ratio.factor)}: the machine, or code that all "
-        "share. That is in none of these rows."
+        f"{cases} became {direction} alike at {at.short}, by {text.ratio(newest.ratio.factor)}: "
+        "the machine, or code that all share. That is in none of these rows."
     )
 
 

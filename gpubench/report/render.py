@@ -41,6 +41,7 @@ from jinja2.bccache import Bucket
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from gpubench.analysis.direction import direction_word
 from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
 from gpubench.distribution import VERSION
@@ -438,6 +439,7 @@ def _environment(overrides: Path | None) -> Environment:
     environment.policies["json.dumps_function"] = lambda value: msgspec.json.encode(value).decode()
     environment.policies["json.dumps_kwargs"] = {}
     filters = (
+        direction_word,
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,

@@ -23,7 +23,7 @@ from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.analysis.scatter import RunScatter, learn_scatter
 from gpubench.analysis.shared import JudgedHistory, SharedChange, judge_history
 from gpubench.analysis.status_changes import StatusChange
-from gpubench.names import kernel_title
+from gpubench.names import SECONDS, kernel_title
 from gpubench.report import text
 from gpubench.report.page import Page
 from gpubench.results import (
@@ -79,6 +79,8 @@ class Navigation:
     """The same page on other machines and environments; empty when there is one."""
     pages: tuple[Link, ...] = ()
     """Beside overviews and kernels; empty where nothing is measured."""
+    noun: str = "kernel"
+    """What ``kernels`` are called: benchmarks in an asv project that has no suites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,20 @@ class Site:
         rows = self.table.newest_rows(history.setup)
         return {name: row.unit for name, row in rows.items() if name in others}
 
+    def unit(self, history: History | CaseHistories, name: CaseName) -> str:
+        """Return the unit of a case: of a time ``SECONDS``."""
+        if name.is_time:
+            return SECONDS
+        return self.units(self.history_of(history.setup)).get(name, "")
+
+    def history_of(self, setup: Setup) -> History:
+        """Return the history of a setup."""
+        return next(one for one in self.histories if one.setup == setup)
+
+    def not_judged(self, history: History) -> frozenset[CaseName]:
+        """Return the cases of which too few commits are there for a verdict."""
+        return self._judged(history).not_judged
+
     @kept
     def has_choices(self, history: History) -> bool:
         """Return whether any kernel has implementations to choose from."""
@@ -340,7 +356,8 @@ class Site:
     @kept_meanwhile
     def _judged(self, history: History) -> JudgedHistory:
         """Return what is said of all cases on a setup."""
-        return judge_history(lambda: self.parts(history), history, self.table.threshold)
+        table = self.table
+        return judge_history(lambda: self.parts(history), history, table.threshold, table.is_rate)
 
     def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
         """Return the counted work of each case of one snapshot; that of the last two that were
@@ -484,6 +501,7 @@ class Site:
             overview=Link("Overview", self.address(setup), kernel is None and page is None),
             kernels=tuple(kernels),
             setups=() if is_alone else tuple(setups),
+            noun="benchmark" if setup and "choose" not in there.get(setup, ()) else "kernel",
             pages=tuple(
                 Link(one.title, self.page_address(one.name, setup), one.name == page)
                 for one in self.pages

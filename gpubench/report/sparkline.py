@@ -15,6 +15,9 @@ WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 MAX_POINTS = 80
 """One for three units of its width, twice: of a longer series the extremes are drawn."""
 
+LEAST_RANGE = 1.5
+"""Factor that the height stands for at least: noise of a tenth looks like noise beside a step."""
+
 SEEN_GAP = 1.5
 """Units that a gap is wide at least: a narrower one does not show beside a line of 1.25."""
 
@@ -52,11 +55,11 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     present = np.flatnonzero(~np.isnan(values))
     if not present.size:
         return Sparkline((), (), None, label)
-    logs, least = values[present], math.log(1.1)  # noise of a few percent stays small
+    logs, least = values[present], math.log(LEAST_RANGE)
     if (logs > 0).all():
         logs = np.log(logs)
     else:
-        least = 0.1 * np.abs(logs).max() or 1.0
+        least = (LEAST_RANGE - 1) * np.abs(logs).max() or 1.0
     spread = max(logs.max() - logs.min(), least)
     # Commits before the first time and after the last take no room: those of one case in a hundred
     # of a long history would leave a dot.

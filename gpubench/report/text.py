@@ -60,6 +60,14 @@ def seconds(value: float | None, significant: int = 3) -> str:
     return f"{digits(value / scale, significant)}{_SPACE}{unit}"
 
 
+def duration(seconds: float) -> str:
+    """Return whole seconds, minutes or hours and minutes, for people."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def _unit(value: float) -> tuple[float, str]:
     """Return the largest unit of which there is one, or as good as one in three digits."""
     for scale, unit in _UNITS:
@@ -157,6 +165,13 @@ def score(value: float | None) -> str:
 def sectors(value: float | None) -> str:
     """Sectors of a request, three significant digits; empty where there is no request."""
     return "" if value is None else digits(value)
+
+
+def vectorized(share: float | None) -> str:
+    """Return the share of operations in vectors; 100 % only of all. Empty without operations."""
+    if share is None:
+        return ""
+    return "100 %" if share >= 1 else f"{min(100 * share, 99.9):.1f} %"
 
 
 def lanes_on(inactive: float | None) -> str:

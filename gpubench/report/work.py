@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ import numpy as np
 from gpubench.analysis.costs import CostPair, total_costs, worst_resources
 from gpubench.analysis.count_changes import CountChange
 from gpubench.analysis.headline import KernelKey
+from gpubench.counts.remarks import advice_for
 from gpubench.names import format_shape
 from gpubench.report import text
 from gpubench.report.charts import LaunchMap, launch_maps
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.count_view import change_words, occupancy_words
+from gpubench.report.count_view import change_words, hint_words, occupancy_words
 from gpubench.report.findings import case_words
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Link, Site, kernel_label
@@ -48,6 +49,14 @@ MAX_LINE_CHARACTERS = 200
 """Of a line of code; a longer one is cut."""
 
 _SECTOR_COUNTS = ("global_load_sectors", "global_store_sectors", "global_atomic_sectors")
+_TRAFFIC_COUNTS = (*_SECTOR_COUNTS, *derived.CPU_BYTES)
+_CUDA_HEADINGS = ("Instructions", "Sectors", "Wavefronts", "Lanes on")
+_CPU_HEADINGS = ("Instructions", "Bytes moved", "Operations", "Vectorized")
+_CUDA_BARS = (
+    "instructions of PTX, and sectors, of which the orange part is beyond what the same bytes "
+    "would take side by side"
+)
+_CPU_BARS = "instructions of LLVM's code, and bytes that are loaded and stored"
 _REQUEST_COUNTS = ("global_load_requests", "global_store_requests", "global_atomic_requests")
 _LINE_COUNTS = ("shared_load_wavefronts", "shared_store_wavefronts", "shared_atomic_wavefronts")
 
@@ -105,6 +114,9 @@ class SourceLine:
     excess_bar: float
     """Percent, within ``sector_bar``."""
     is_after_gap: bool
+    notes: tuple[str, ...] = ()
+    """What costs more than it must there, with what to change, and why a loop of Numba's on the CPU
+    is not vectorized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +129,10 @@ class WorkSource:
     commit: str
     has_text: bool
     """Whether git has the file at that commit."""
+    headings: tuple[str, str, str, str]
+    """Of the four numbers of a line."""
+    bars: str
+    """What the bars of a line are."""
     lines: tuple[SourceLine, ...]
     more: int
     """Lines with counts that are left out."""
@@ -154,6 +170,11 @@ class WorkView:
     architecture: str
     """Compute capability whose registers the maps have."""
     sources: tuple[WorkSource, ...]
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether a row states bounds: those of CUDA do."""
+        return any(row.bounds for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +215,8 @@ def work_words(counts: CaseCounts) -> str:
     Without loads its stores count, and without these its atomics.
     """
     totals, words = counts.totals, ["no access of global memory"]
+    if counts.target == "cpu":
+        return cpu_work_words(totals)
     for kind in ("load", "store", "atomic"):
         if requests := totals.get(f"global_{kind}_requests", 0):
             sectors = totals.get(f"global_{kind}_sectors", 0) / requests
@@ -201,6 +224,14 @@ def work_words(counts: CaseCounts) -> str:
             break
     if lanes := lanes_words(totals):
         words.append(f"{lanes} lanes")
+    return ", ".join(words)
+
+
+def cpu_work_words(totals: Mapping[str, int]) -> str:
+    """Say how much Numba's code does on the CPU: ``884 LLVM instructions, 100 % vectorized``."""
+    words = [f"{derived.executed_instructions(totals):,} LLVM instructions"]
+    if vectorized := text.vectorized(derived.vectorized_share(totals)):
+        words.append(f"{vectorized} vectorized")
     return ", ".join(words)
 
 
@@ -226,7 +257,7 @@ def representative(rows: Iterable[Row], counted: Counted) -> Row | None:
 
     def work(row: Row) -> tuple[int, int]:
         totals = counted[row.name].totals
-        return _sum(totals, _SECTOR_COUNTS), totals.get("ptx_instructions", 0)
+        return _sum(totals, _SECTOR_COUNTS), derived.executed_instructions(totals)
 
     return min((row for row in its if row.size == largest), key=work, default=None)
 
@@ -243,6 +274,18 @@ _WORK_COLUMNS: Mapping[str, Callable[[CaseCounts], str]] = {
     "Divergent branches": lambda counts: f"{counts.totals.get('divergent_branches', 0):,}",
     "Barriers": lambda counts: f"{counts.totals.get('barriers', 0):,}",
     "Floating-point operations": lambda counts: f"{derived.counted_flops(counts.totals):,}",
+    "LLVM instructions": lambda counts: f"{counts.totals.get('ir_instructions', 0):,}",
+    "Vectorized": lambda counts: _of_cpu(
+        counts, text.vectorized(derived.vectorized_share(counts.totals))
+    ),
+    "Widest lanes": lambda counts: str(derived.widest_lanes(counts.totals) or ""),
+    "Bytes loaded": lambda counts: f"{counts.totals.get('load_bytes', 0):,}",
+    "Bytes stored": lambda counts: f"{counts.totals.get('store_bytes', 0):,}",
+    "Special functions": lambda counts: _of_cpu(
+        counts, f"{counts.totals.get('special_functions', 0):,}"
+    ),
+    "Calls": lambda counts: f"{counts.totals.get('calls', 0):,}",
+    "Allocations": lambda counts: f"{counts.totals.get('allocations', 0):,}",
     "Registers": lambda counts: _resource(counts, "registers"),
     "Spilled bytes": lambda counts: _resource(counts, "spill_store_bytes"),
 }
@@ -308,6 +351,8 @@ def _work_row(row: Row, counts: CaseCounts, columns: Sequence[str]) -> WorkRow:
 
 def _launches_words(counts: CaseCounts) -> str:
     first = counts.launches[0]
+    if counts.target == "cpu":
+        return f"one call, one thread, {counts.made_by}"
     number = sum(launch.times * launch.summed for launch in counts.launches)
     if number > 1:
         return text.plural(number, "launch", "launches")
@@ -315,7 +360,9 @@ def _launches_words(counts: CaseCounts) -> str:
 
 
 def _bounds(counts: CaseCounts) -> Iterator[str]:
-    """Return the bound on each GPU, in words that begin with "bound"."""
+    """Return the bound on each GPU, in words that begin with "bound"; none of code on the CPU."""
+    if counts.target == "cpu":
+        return
     # Not at the top: reports without counted work start without it.
     from gpubench.work.bound import add_bounds, compute_bound, describe_bound, repeat_bound
     from gpubench.work.gpus import GPUS
@@ -370,7 +417,7 @@ def _work_map(launches: LaunchMap, counted: Counted) -> WorkMap:
 
 
 def _work_cell(counts: CaseCounts) -> WorkCell | None:
-    if counts.missing is not None or not counts.launches:
+    if counts.missing is not None or counts.target == "cpu" or not counts.launches:
         return None
     per_request = derived.sectors_per_request(counts.totals)
     wavefronts = _sum(counts.totals, _LINE_COUNTS)
@@ -444,12 +491,17 @@ def _cause(change: CountChange) -> str:
 def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSource]:
     """Make the code that a case ran, a file at a time, the one with the most instructions first."""
     files: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    notes: dict[tuple[str, int], list[str]] = defaultdict(list)
     for line in site.table.count_lines(snapshot, name):
         _add(files[line.file][line.line], line)
+        notes[line.file, line.line] += map(hint_words, line.hints)
+        if line.reason is not None:
+            notes[line.file, line.line].append(not_vectorized_words(line.reason))
     ordered = sorted(
         files.items(),
-        key=lambda item: -sum(one.get("ptx_instructions", 0) for one in item[1].values()),
+        key=lambda item: -sum(map(derived.executed_instructions, item[1].values())),
     )
+    is_on_cpu = site.counts(snapshot)[name].target == "cpu"
     for file, lines in ordered[:MAX_FILES_SHOWN]:
         committed = site.code(snapshot.commit, file)
         texts = [] if committed is None else committed.splitlines()
@@ -461,9 +513,24 @@ def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSou
             file=file,
             commit=snapshot.commit.hash[:8],
             has_text=committed is not None,
-            lines=tuple(_source_lines(numbers, lines, texts)),
+            headings=_CPU_HEADINGS if is_on_cpu else _CUDA_HEADINGS,
+            bars=_CPU_BARS if is_on_cpu else _CUDA_BARS,
+            lines=tuple(
+                replace(line, notes=tuple(notes[file, line.number]))
+                for line in _source_lines(numbers, lines, texts)
+            ),
             more=left_out,
         )
+
+
+def not_vectorized_words(reason: str) -> str:
+    """Say why LLVM has not vectorized a loop, in plain words and its own, what to do, and what that
+    costs."""
+    advice = advice_for(reason)
+    return (
+        f"Not vectorized: {advice.plain} (LLVM: {reason}). To do: {advice.remedy}. "
+        f"Costs: {advice.cost}."
+    )
 
 
 def _add(counts: dict[str, int], line: LineCounts) -> None:
@@ -487,21 +554,24 @@ def _shown_numbers(counted: Sequence[int], length: int) -> list[int]:
 def _source_lines(
     numbers: Sequence[int], lines: Mapping[int, Mapping[str, int]], texts: Sequence[str]
 ) -> Iterator[SourceLine]:
-    most_instructions = max((one.get("ptx_instructions", 0) for one in lines.values()), default=0)
-    most_sectors = max((_sum(one, _SECTOR_COUNTS) for one in lines.values()), default=0)
+    most_instructions = max(map(derived.executed_instructions, lines.values()), default=0)
+    most_sectors = max((_sum(one, _TRAFFIC_COUNTS) for one in lines.values()), default=0)
     before = None
     for number in numbers:
         counts = lines.get(number, {})
-        instructions, sectors = counts.get("ptx_instructions", 0), _sum(counts, _SECTOR_COUNTS)
+        instructions, sectors = derived.executed_instructions(counts), _sum(counts, _TRAFFIC_COUNTS)
         requests, wavefronts = _sum(counts, _REQUEST_COUNTS), _sum(counts, _LINE_COUNTS)
         code = texts[number - 1] if 0 < number <= len(texts) else ""
+        flops = derived.counted_flops(counts) if "ir_instructions" in counts else 0
+        words = f"{sectors:,} ({sectors / requests:.1f} a request)" if requests else ""
+        vectorized = text.vectorized(derived.vectorized_share(counts)) if flops else ""
         yield SourceLine(
             number=number,
             code=code[:MAX_LINE_CHARACTERS],
             instructions=f"{instructions:,}" if counts else "",
-            sectors=f"{sectors:,} ({sectors / requests:.1f} a request)" if requests else "",
-            wavefronts=f"{wavefronts:,}" if wavefronts else "",
-            lanes=lanes_words(counts) if counts else "",
+            sectors=words or (f"{sectors:,}" if sectors else ""),
+            wavefronts=f"{wavefronts or flops:,}" if wavefronts or flops else "",
+            lanes=vectorized or lanes_words(counts),
             instruction_bar=_percent(instructions, most_instructions),
             sector_bar=_percent(sectors, most_sectors),
             excess_bar=_percent(max(derived.excess_sectors(counts), 0), most_sectors),
@@ -612,6 +682,10 @@ def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
 
 def _decimal(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
+
+
+def _of_cpu(counts: CaseCounts, words: str) -> str:
+    return words if counts.target == "cpu" else ""
 
 
 def _resource(counts: CaseCounts, name: str) -> str:

@@ -9,22 +9,22 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from gpubench.names import parse_benchmark_name
-from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.record import CountsRecord, CountTarget, HintRecord, LaunchRecord
 from gpubench.results.model import CaseName
 from gpubench.results.records import RecordFile
 from gpubench.statuses import FAILURES
 from gpubench.work.declared import MAX_DEVIATION
-from gpubench.work.derived import FLOPS, GLOBAL_SECTORS, SECTOR_BYTES
+from gpubench.work.derived import CPU_BYTES, FLOPS, GLOBAL_SECTORS, SECTOR_BYTES
 
 
 @dataclass(frozen=True)
 class CaseCounts:
-    """What one run of a case did, counted on the device in software."""
+    """What one run of a case did, counted on the device in software or in Numba's code."""
 
     model: int
     """Version of the rules by which it was counted."""
@@ -32,6 +32,9 @@ class CaseCounts:
     """Why there are no counts; then there are no launches."""
     launches: tuple[LaunchRecord, ...]
     """Equal launches are one; their lines are read apart (``Table.count_lines``)."""
+    target: CountTarget = "cuda"
+    made_by: str | None = None
+    """Compiler and processor of code on the CPU; ``None`` of CUDA."""
 
     @cached_property
     def totals(self) -> Mapping[str, int]:
@@ -65,11 +68,17 @@ class LineCounts:
     file: str
     line: int
     counts: Mapping[str, int]
+    reason: str | None = None
+    """Why LLVM has not vectorized the loop of this line, in its words; ``None`` where it has, or
+    was not asked."""
+    hints: tuple[HintRecord, ...] = ()
 
 
 PROFILE = {
     "model": "INTEGER",
     "missing": "VARCHAR",
+    "target": "VARCHAR",
+    "made_by": "VARCHAR",
     "launches": [
         {
             "kernel": "VARCHAR",
@@ -87,14 +96,23 @@ PROFILE = {
 """SQL types of a profile as ``profile_text`` writes it."""
 
 LINES_SQL_TYPE = [
-    {"kernel": "VARCHAR", "file": "VARCHAR", "line": "BIGINT", "counts": "MAP(VARCHAR, BIGINT)"}
+    {
+        "kernel": "VARCHAR",
+        "file": "VARCHAR",
+        "line": "BIGINT",
+        "counts": "MAP(VARCHAR, BIGINT)",
+        "reason": "VARCHAR",
+    }
 ]
 """SQL types of lines as ``lines_text`` writes them."""
 
 
-_WORK_COUNTS = ("special_functions",)
+_WORK_COUNTS = ("special_functions", *GLOBAL_SECTORS, *CPU_BYTES, *FLOPS)
 _WORK_DETAILS = {"bytes": "BIGINT", "flops": "BIGINT"}
-_ACCESSED = f"{SECTOR_BYTES} * ({' + '.join(f'p.{name}' for name in GLOBAL_SECTORS)})"
+_ACCESSED = (
+    f"({SECTOR_BYTES} * ({' + '.join(f'p.{name}' for name in GLOBAL_SECTORS)})"
+    f" + {' + '.join(f'p.{name}' for name in CPU_BYTES)})"
+)
 _COUNTED_FLOPS = f"({' + '.join(f'p.{name}' for name in FLOPS)})"
 
 
@@ -113,7 +131,7 @@ def schema_of_counts(of_case: Columns) -> str:
     views: dict[str, tuple[str, Columns]] = {
         "counts": (
             """(
-                select id, model, launch, l.kernel as launch_kernel,
+                select id, model, target, made_by, launch, l.kernel as launch_kernel,
                     l.times * l.summed as launches, l.grid, l.block,
                     l.shared_bytes, l.architecture, unnest(list_concat(
                         [{'name': e.key, 'value': e.value * l.times}
@@ -122,13 +140,19 @@ def schema_of_counts(of_case: Columns) -> str:
                             for e in map_entries(coalesce(l.resources, map()))]
                     )) as counted
                 from (
-                    select id, model, unnest(launches) as l,
+                    select id, model, target, made_by, unnest(launches) as l,
                         generate_subscripts(launches, 1) as launch
                     from contents
                 )
             ) p on p.id = k.profile""",
             (
                 ("model", "p.model", "version of the rules by which it was counted"),
+                (
+                    "target",
+                    "p.target",
+                    "cuda: launches on the device in software; cpu: Numba's code",
+                ),
+                ("made_by", "p.made_by", "of cpu: versions of the compiler, and the processor"),
                 ("launch", "p.launch", "number of the launch within one run, from 1 on"),
                 ("launch_kernel", "p.launch_kernel", "name of the kernel that was launched"),
                 ("launches", "p.launches", "how many equal launches the row stands for"),
@@ -150,7 +174,7 @@ def schema_of_counts(of_case: Columns) -> str:
         ),
         "declared_work": (
             f"""(
-                select id, {", ".join(map(_summed, (*_WORK_COUNTS, *GLOBAL_SECTORS, *FLOPS)))}
+                select id, {", ".join(map(_summed, _WORK_COUNTS))}
                 from (select id, unnest(launches) as l from contents)
                 group by id
             ) p on p.id = k.profile
@@ -160,7 +184,11 @@ def schema_of_counts(of_case: Columns) -> str:
             ) d on d.id = r.detail and (d.bytes is not null or d.flops is not null)""",
             (
                 ("declared_bytes", "d.bytes", "bytes moved by one run, by the suite's formula"),
-                ("accessed_bytes", _ACCESSED, "bytes of the sectors that its accesses touch"),
+                (
+                    "accessed_bytes",
+                    _ACCESSED,
+                    "bytes of the sectors that its accesses touch; on the CPU those that it moves",
+                ),
                 ("declared_flops", "d.flops", "operations of one run, by the suite's formula"),
                 ("counted_flops", _COUNTED_FLOPS, "operations that were counted"),
                 ("special_functions", "p.special_functions", "special functions, counted apart"),
@@ -189,7 +217,8 @@ def schema_of_counts(of_case: Columns) -> str:
         ),
         "count_lines": (
             f"""(
-                select id, l.kernel, l.file, l.line, unnest(map_entries(l.counts)) as counted
+                select id, l.kernel, l.file, l.line, l.reason,
+                    unnest(map_entries(l.counts)) as counted
                 from (
                     select id, unnest(from_json(content, '{json.dumps(LINES_SQL_TYPE)}')) as l
                     from count_line_sets
@@ -201,6 +230,7 @@ def schema_of_counts(of_case: Columns) -> str:
                 ("line", "p.line", "number of the line"),
                 ("count", "p.counted.key", "name of the count, as in docs/counts.md"),
                 ("value", "p.counted.value", "how often, all launches of one run together"),
+                ("reason", "p.reason", "why LLVM has not vectorized the loop of this line"),
             ),
         ),
     }
@@ -284,20 +314,34 @@ def profile_text(record: CountsRecord) -> str:
         for launch in record.launches
     ]
     missing = None if record.missing is None else _clean(record.missing)
-    return json.dumps({"model": record.model, "missing": missing, "launches": launches})
+    made_by = None if record.made_by is None else _clean(record.made_by)
+    profile = {
+        "model": record.model,
+        "missing": missing,
+        "target": record.target,
+        "made_by": made_by,
+    }
+    return json.dumps({**profile, "launches": launches})
 
 
 def lines_text(record: CountsRecord) -> str:
     """Write the lines of a record as JSON, each once for all launches of its kernel."""
     totals: dict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
+    reasons: dict[tuple[str, str, int], str] = {}
+    hints: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for launch in record.launches:
         for line in launch.lines:
             place = _clean(launch.kernel), _clean(line.file), line.line
             totals[place].update({n: launch.times * c for n, c in _named(line.counts).items()})
+            if line.reason is not None:
+                reasons[place] = _clean(line.reason)
+            hints[place] += map(asdict, line.hints)
     return json.dumps(
         [
-            {"kernel": kernel, "file": file, "line": line, "counts": dict(sorted(counts.items()))}
-            for (kernel, file, line), counts in sorted(totals.items())
+            dict(zip(("kernel", "file", "line"), place, strict=True))
+            | {"counts": dict(sorted(counts.items())), "reason": reasons.get(place)}
+            | ({"hints": of_line} if (of_line := hints[place]) else {})
+            for place, counts in sorted(totals.items())
         ]
     )
 
@@ -313,12 +357,16 @@ def read_profile(text: str) -> CaseCounts:
         )
         for launch in content["launches"]
     )
-    return CaseCounts(content["model"], content["missing"], launches)
+    return CaseCounts(**content | {"launches": launches})
 
 
 def read_lines(text: str) -> tuple[LineCounts, ...]:
     """Read what ``lines_text`` wrote."""
-    return tuple(LineCounts(**line) for line in json.loads(text))
+    lines: list[dict[str, Any]] = json.loads(text)
+    return tuple(
+        LineCounts(**line | {"hints": tuple(HintRecord(**one) for one in line.get("hints", ()))})
+        for line in lines
+    )
 
 
 def _named(counts: Mapping[str, int]) -> dict[str, int]:

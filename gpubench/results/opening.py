@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -17,7 +18,7 @@ import duckdb
 from gpubench.errors import ResultsError
 from gpubench.git import Repository
 from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, Value, parse_benchmark_name
+from gpubench.names import BenchmarkName, Value, is_rate, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.asv_files import (
     UnreadableFile,
@@ -56,6 +57,7 @@ def open_table(
     name_of: Callable[[str], str] = str,
     thresholds: Sequence[tuple[str, float]] = (),
     commit_url: str = "",
+    higher_is_better: Sequence[str] = (),
 ) -> Table:
     """Read asv's results and the records beside them.
 
@@ -139,6 +141,11 @@ def open_table(
             place: name for name, places in benchmark_pairs.places.items() for place in places
         },
         kinds={name: entry.kind for name, entry in described.items() if entry.kind},
+        rates=frozenset(
+            name
+            for name, entry in described.items()
+            if is_rate(entry.unit) or any(re.match(one, name) for one in higher_is_better)
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -125,6 +126,8 @@ class Table:
     """asv's names of benchmarks that have another name here."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """asv's type of each benchmark that ``benchmarks.json`` describes."""
+    rates: frozenset[str] = frozenset()
+    """asv's names of benchmarks of which more is better, by their unit or by asv.conf.json."""
     selection: str = ""
     """Options that chose which cases it shows; empty where it shows all."""
     _kept: frozenset[int] | None = None
@@ -176,9 +179,17 @@ class Table:
         that says nothing of it."""
         if not self.thresholds:
             return None
-        asv_name = self.asv_names.get(name.benchmark, name.benchmark.asv_name)
+        asv_name = self.asv_name(name)
         shares = [share for pattern, share in self.thresholds if re.match(pattern, asv_name)]
         return 1 + max(shares) if shares else None
+
+    def asv_name(self, name: CaseName) -> str:
+        """Return asv's name of the benchmark of a case."""
+        return self.asv_names.get(name.benchmark, name.benchmark.asv_name)
+
+    def is_rate(self, name: CaseName) -> bool:
+        """Return whether more of a value is better."""
+        return self.asv_name(name) in self.rates
 
     @property
     def is_kept(self) -> bool:
@@ -582,14 +593,25 @@ class Table:
         self, name: str, columns: Mapping[str, tuple[str, str]], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Add a table that queries can read; ``columns`` have SQL types and meanings by name."""
-        types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
-        self._connection.execute(f"create or replace temp table {name} ({types})")
-        for column, (_, meaning) in columns.items():
-            text = meaning.replace("'", "''")
-            self._connection.execute(f"""comment on column temp.{name}."{column}" is '{text}'""")
-        if values := [*rows]:
-            cells = zip(columns, zip(*values, strict=True), strict=True)
-            store.insert(self._connection, name, **dict(cells))
+        _write_table(self._connection, "temp", name, columns, rows)
+
+    def keep_tables(
+        self, **more: tuple[Mapping[str, tuple[str, str]], Iterable[Sequence[Any]]]
+    ) -> None:
+        """Write the tables that queries add, and ``more``, into the table's file as they are now,
+        for programs that open it by themselves. It ends the table. Nothing is written where it is
+        in memory alone."""
+        tables: dict[str, tuple[Mapping[str, tuple[str, str]], list[Sequence[Any]]]] = {
+            "commits": (COMMIT_COLUMNS, [*self._commit_rows()]),
+            "benchmarks": (BENCHMARK_COLUMNS, [*self._benchmark_rows()]),
+            **{name: (columns, [*rows]) for name, (columns, rows) in more.items()},
+        }
+        if self._path is None:
+            return
+        self._connection.close()
+        with closing(store.connect(self._path, read_only=False)) as connection:
+            for name, (columns, rows) in tables.items():
+                _write_table(connection, "main", name, columns, rows)
 
     def _commit_rows(self) -> Iterator[tuple[Any, ...]]:
         branches = defaultdict[str, list[str]](list)
@@ -619,7 +641,8 @@ class Table:
         """Return the columns of the views, ``results`` first: view, name, type and meaning."""
         self._add_tables(None)
         return self.query("""
-            select table_name as "view", column_name as "column", data_type as "type",
+            select distinct on (table_name, column_index)
+                table_name as "view", column_name as "column", data_type as "type",
                 comment as meaning
             from duckdb_columns() where comment is not null
             order by table_name != 'results', table_name, column_index
@@ -637,3 +660,21 @@ def _detail(content: str) -> Mapping[str, Any]:
     for name in ("block", "grid", "tags", "warnings", "capabilities"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
     return fields
+
+
+def _write_table(
+    connection: duckdb.DuckDBPyConnection,
+    schema: str,
+    name: str,
+    columns: Mapping[str, tuple[str, str]],
+    rows: Iterable[Sequence[Any]],
+) -> None:
+    types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
+    kind = "temp table" if schema == "temp" else "table"
+    connection.execute(f"create or replace {kind} {name} ({types})")
+    for column, (_, meaning) in columns.items():
+        text = meaning.replace("'", "''")
+        connection.execute(f"""comment on column {schema}.{name}."{column}" is '{text}'""")
+    if values := [*rows]:
+        cells = zip(columns, zip(*values, strict=True), strict=True)
+        store.insert(connection, name, **dict(cells))

@@ -63,6 +63,39 @@ def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
     return changed
 
 
+def add_cuda(path: Path, install: str) -> bool:
+    """Have asv's environments install numba-cuda: add ``install`` before the other commands, and
+    the package to the matrix, so that results tell its version. Return whether something was
+    changed.
+
+    Raises ``ValueError``, with nothing written, for a file that cannot be changed so that it holds
+    what it held and these.
+    """
+    before = read_configuration(path)
+    commands = before.get("install_command")
+    if "numba-cuda" in json.dumps(before) or not isinstance(commands, list):
+        return False
+    text = path.read_text(encoding="utf-8")
+    expected = {**before, "install_command": [install, *commands]}
+    text = _with_first(text, "install_command", "[", f"\n        {json.dumps(install)},")
+    matrix = before.get("matrix")
+    if isinstance(matrix, dict) and isinstance(required := matrix.get("req"), dict):
+        expected["matrix"] = {**matrix, "req": {**required, "numba-cuda": []}}
+        comma = "," if required else ""
+        text = _with_first(text, "req", "{", f'\n            "numba-cuda": []{comma}')
+    if _parse(text) != expected:
+        raise ValueError("it is written in a way that cannot be added to")
+    replace_file(path, text.encode())
+    return True
+
+
+def _with_first(text: str, key: str, opening: str, entry: str) -> str:
+    """Return the text with an entry before the others of the list or mapping under a key; what is
+    a comment is no key."""
+    pattern = rf'(?m)^((?:(?!//).)*"{key}"\s*:\s*{re.escape(opening)})'
+    return re.sub(pattern, lambda match: f"{match[1]}{entry}", text, count=1)
+
+
 def _with_list(text: str, key: str, values: Iterable[str], *, is_there: bool) -> str:
     """Return the text with a list under a key at the top."""
     entry = f'"{key}": {json.dumps([*values])}'

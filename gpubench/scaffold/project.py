@@ -37,6 +37,7 @@ from gpubench.errors import GpubenchError, did_you_mean
 from gpubench.files import write_new
 from gpubench.scaffold.existing import (
     PLUGIN,
+    add_cuda,
     add_packages,
     add_to_configuration,
     add_to_gitignore,
@@ -324,6 +325,8 @@ def add_to_project(
             with suppress(ValueError):  # ``next_steps`` has what to write by hand
                 keys = add_to_configuration(configuration, _install_commands(needs_cuda))
                 said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
+                if needs_cuda and add_cuda(configuration, _cuda_command()):
+                    said.append("asv.conf.json: numba-cuda, for the device in software")
         if not project.is_new and build.is_file():
             packages = [] if project.modules else [project.package]
             if text := add_packages(build, packages, project.modules):
@@ -336,16 +339,24 @@ def add_to_project(
 def _install_commands(needs_cuda: bool) -> list[str]:
     """Return the commands that install gpubench, and what CUDA needs, into asv's environments."""
     needed = asv_requirements(needs_cuda)
-    names = [quoted(str(needed["gpubench"]))]
-    if needed["cuda"]:
-        names += [quoted(needed["cuda"]), quoted("numpy<2.5")]
-    return [f"in-dir={{env_dir}} python -m pip install {' '.join(names)}"]
+    install = f"in-dir={{env_dir}} python -m pip install {quoted(str(needed['gpubench']))}"
+    return [f"{install}{_cuda_words(needed['cuda'])}"]
+
+
+def _cuda_command() -> str:
+    """Return the command that installs what CUDA needs, with a GPU or without."""
+    return f"in-dir={{env_dir}} python -m pip install{_cuda_words(asv_requirements(True)['cuda'])}"
+
+
+def _cuda_words(cuda: str | None) -> str:
+    return f" {quoted(cuda)} {quoted('numpy<2.5')}" if cuda else ""
 
 
 def next_steps(
     directory: Path, files: Mapping[Path, bool], systems: Sequence[str] = ()
 ) -> list[str]:
-    """Commands and remarks, in order, that lead from the written files to a first report."""
+    """Commands and remarks, in order, that lead from the written files to a first report; of a
+    project that is measured already what is left of them."""
     steps = []
     if not files[directory / "asv.conf.json"] and not _is_configured(directory):
         needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])
@@ -367,14 +378,12 @@ def next_steps(
     suites = directory / SUITE.parent
     if not (suites.is_dir() and suite_files(suites)):
         steps.append(f"gpubench add {_propose_function(directory)}")
-    return [
-        *steps,
-        "git add . && git commit -m 'Benchmarks'",
-        "asv machine --yes",
-        "gpubench calibrate  # two minutes: how much runs differ on this machine",
-        "GPUBENCH_PRESET=smoke asv run HEAD^!",
-        "gpubench report",
-    ]
+    steps.append("git add . && git commit -m 'Benchmarks'")
+    if any((directory / ".asv" / "results").glob("*/machine.json")):
+        return steps
+    if not Path.home().joinpath(".asv-machine.json").is_file():
+        steps.append("asv machine --yes")
+    return [*steps, "GPUBENCH_PRESET=smoke asv run HEAD^!", "gpubench report"]
 
 
 def _is_configured(directory: Path) -> bool:

@@ -92,18 +92,23 @@ def was_faults(
     owners: dict[str, str] = {}
     for name, node in declared:
         was = node.find("was")
-        for old in (was.items or (was,)) if was else ():
+        for old in filter(_is_text, (was.items or (was,)) if was else ()):
             if old.content in taken:
                 yield old.origin.fault(
                     f"was: {kind} {name!r} cannot have been {old.content!r}, which is a name "
                     "that is in use; remove it, or rename the other"
                 )
-            elif isinstance(old.content, str):
-                first = owners.setdefault(old.content, name)
+            else:
+                first = owners.setdefault(str(old.content), name)
                 if first != name:
                     yield old.origin.fault(
                         f"was: {old.content!r} cannot have been {first!r} and {name!r}; remove one"
                     )
+
+
+def _is_text(node: Node) -> bool:
+    """Return whether it is a text: anything else in its place is a fault that is told elsewhere."""
+    return isinstance(node.content, str)
 
 
 # --- presets

@@ -253,6 +253,11 @@ class _Builder:
             self.fault(event.start_mark, _ALIAS)
             return ""
         value, problem = read_plain(event.value)
+        if value is None:
+            shown = event.value
+            problem = "there is no name before this colon; write one"
+            if shown:
+                problem = f'{shown} is no name but nothing in YAML; write "{shown}" in quotes'
         if problem or not isinstance(value, str):
             message = problem or f'a key is text; write "{event.value[:40]}" in quotes'
             self.fault(event.start_mark, message)
@@ -316,8 +321,13 @@ _OR_TEXT = "write {value}, or {quoted} for the text"
 _SPELLINGS: tuple[tuple[re.Pattern[str], str | None, Callable[[str], Any]], ...] = (
     (re.compile(r"true|True|TRUE|false|False|FALSE"), None, lambda text: text[0] in "tT"),
     (
-        re.compile(r"|~|null|Null|NULL"),
+        re.compile(r""),
         "there is no value here; write one, or leave the field out",
+        lambda text: None,
+    ),
+    (
+        re.compile(r"~|null|Null|NULL"),
+        "{text} is no value; write one, or leave the field out; {quoted} is the text",
         lambda text: None,
     ),
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), None, _whole),

@@ -19,7 +19,7 @@ from gpubench.names import format_shape
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.report import text
-from gpubench.report.count_view import occupancy_words
+from gpubench.report.count_view import hint_words, occupancy_words
 from gpubench.report.declared_view import declared_words
 from gpubench.statuses import FAILURES
 from gpubench.tables import verdicts
@@ -56,9 +56,10 @@ def report(
     gpus: Sequence[Gpu] = (),
     *,
     lines: bool = False,
+    hints: bool = False,
 ) -> Iterator[RenderableType]:
-    """Show a row for each case, code line by line where asked, bounds on GPUs, and where declared
-    work is not what is counted."""
+    """Show a row for each case, code line by line and hints where asked, bounds on GPUs, and where
+    declared work is not what is counted."""
     if rows:
         shown = [each for row in rows for each in _case_rows(*row)]
         yield table(
@@ -69,6 +70,8 @@ def report(
     if lines:
         for case, outcome in rows:
             yield from _code(case, outcome)
+    if hints:
+        yield from _hint_lines(rows)
     yield from verdicts.reasons(rows)
     for case, outcome in rows:
         name = f"{case.group.title} {case.identity}".strip()
@@ -84,12 +87,17 @@ def report(
             yield Text(f"  {name}: {'; '.join((*occupancies, *bounds))}")
     if gpus:
         yield Text("  a bound is the least time that counts allow; nothing here was timed")
-    yield from _declared_lines(rows)
+    yield from declared_lines(rows)
     yield Text(verdicts.summary(rows, place))
 
 
 def case_row(
-    case: Case, outcome: Verified, gpus: Sequence[Gpu] = (), *, lines: bool = True
+    case: Case,
+    outcome: Verified,
+    gpus: Sequence[Gpu] = (),
+    *,
+    lines: bool = True,
+    hints: bool = False,
 ) -> dict[str, Any]:
     """Return one case as JSON shows it."""
     row = verdicts.case_row(case, outcome)
@@ -103,6 +111,8 @@ def case_row(
                 for gpu in gpus
                 if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
             ]
+        if hints:
+            row["hints"] = _hints_as_data(outcome.counts)
         if lines and outcome.code is not None:
             row["counts"]["sass"] = asdict(outcome.code)
     return row
@@ -149,7 +159,7 @@ def _as_data(case: Case, counts: CountsRecord, *, lines: bool) -> dict[str, Any]
         launch["derived"] = derived_of(launch["counts"])
         if not lines:
             del launch["lines"]
-    totals, declared = counts.totals, _declared(case, counts.totals)
+    totals, declared = counts.totals, declared_of(case, counts.totals)
     return {
         **data,
         "totals": totals,
@@ -208,13 +218,32 @@ def _numbers(
     )
 
 
-def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
+def _hint_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
+    """Yield the hints of each kernel of each counted case, in the order of their shares."""
+    for case, outcome in rows:
+        if outcome.counts is None or outcome.counts.missing is not None:
+            continue
+        name = f"{case.group.title} {case.identity}".strip()
+        of_case = outcome.counts.hints
+        yield Text(f"\n{name}: {text.plural(len(of_case), 'hint') if of_case else 'no hint'}")
+        for _, line, hint in of_case:
+            yield Text(f"  {line.file}:{line.line}: {hint_words(hint)}")
+
+
+def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:
+    return [
+        {"kernel": kernel, "file": line.file, "line": line.line, **asdict(hint)}
+        for kernel, line, hint in counts.hints
+    ]
+
+
+def declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
     """Yield, once for each implementation, that its declared work is not what is counted."""
     seen: set[str] = set()
     for case, outcome in rows:
         if outcome.counts is None or outcome.counts.missing or case.group.title in seen:
             continue
-        work = _declared(case, outcome.counts.totals)
+        work = declared_of(case, outcome.counts.totals)
         if work is not None and (words := "; ".join(declared_words(work))):
             seen.add(case.group.title)
             yield Text(f"  work: {case.group.title} {case.identity}: {words}")
@@ -224,7 +253,8 @@ def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
         )
 
 
-def _declared(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
+def declared_of(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
+    """Return what the suite declares beside what was counted; ``None`` without a formula."""
     try:
         nbytes, flops = case.work()
     except GpubenchError:  # a formula has no value, which `gpubench check` says
@@ -274,27 +304,39 @@ def _sass_lines(code: KernelCode) -> Iterator[Text]:
 def _code_table(file: str, launch: LaunchRecord, sass: KernelCode | None) -> RenderableType:
     by_line = {line.line: line.counts for line in launch.lines if line.file == file}
     total = launch.counts.get("ptx_instructions", 0)
-    source = source_lines(file)
     code = {one.line: one for one in sass.lines if one.file == file} if sass else {}
     numbers = (*_LINE_NUMBERS, *(_SASS_NUMBERS if code else ()))
-    rows: list[tuple[str, ...]] = []
-    before = None
-    for number in sorted(by_line):
-        if before is not None and number - before > MAX_TERMINAL_GAP_LINES + 1:
-            rows.append(("...", *("" for _ in numbers), ""))
-        elif before is not None:
-            rows += [
-                (str(between), *("" for _ in numbers), _line_of(source, between))
-                for between in range(before + 1, number)
-            ]
-        cells = _line_cells(by_line[number], total)
+    cells_by_line: dict[int, tuple[str, ...]] = {}
+    for number, counts in by_line.items():
+        cells = _line_cells(counts, total)
         if code:
             of_line = code.get(number)
             both = (of_line.instructions, of_line.in_loops) if of_line else (0, 0)
             cells += tuple(f"{count:,}" for count in both)
-        rows.append((str(number), *cells, _line_of(source, number)))
-        before = number
+        cells_by_line[number] = cells
+    rows = source_rows(file, cells_by_line, len(numbers))
     return table(("line", *numbers, "code"), rows, ("line", *numbers))
+
+
+def source_rows(
+    file: str, cells_by_line: Mapping[int, tuple[str, ...]], cell_count: int
+) -> list[tuple[str, ...]]:
+    """Return rows of number, cells and code for the lines that have cells, with the lines between
+    where these are few."""
+    source, empty = source_lines(file), ("",) * cell_count
+    rows: list[tuple[str, ...]] = []
+    before = None
+    for number in sorted(cells_by_line):
+        if before is not None and number - before > MAX_TERMINAL_GAP_LINES + 1:
+            rows.append(("...", *empty, ""))
+        elif before is not None:
+            rows += [
+                (str(between), *empty, _line_of(source, between))
+                for between in range(before + 1, number)
+            ]
+        rows.append((str(number), *cells_by_line[number], _line_of(source, number)))
+        before = number
+    return rows
 
 
 _LINE_NUMBERS = (

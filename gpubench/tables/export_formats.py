@@ -46,9 +46,11 @@ class ExportedCase:
 
     @property
     def has_time(self) -> bool:
-        """Return whether it has a time that other programs can hold: finite, above zero."""
+        """Return whether it has a time that other programs can hold: finite, above zero, and of an
+        undisturbed case, as these formats have no mark for the others."""
         seconds = self.row.seconds
-        return seconds is not None and math.isfinite(seconds) and seconds > 0
+        is_number = seconds is not None and math.isfinite(seconds) and seconds > 0
+        return is_number and not self.row.is_disturbed
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -79,10 +81,15 @@ def _costs(counts: CaseCounts | None) -> dict[str, int]:
 
 
 def left_out(cases: Iterable[ExportedCase]) -> list[str]:
-    """Return lines that name failed cases without a number, and count the others without one."""
+    """Return lines that name failed cases without a number, and count the others without one and
+    those whose time other work disturbed."""
     lines: list[str] = []
     others: dict[str, int] = {}
+    disturbed = 0
     for case in cases:
+        if case.row.is_disturbed and case.row.seconds is not None:
+            disturbed += 1
+            continue
         if case.has_time or case.costs:
             continue
         status = case.row.status
@@ -97,6 +104,11 @@ def left_out(cases: Iterable[ExportedCase]) -> list[str]:
         f"left out {text.plural(count, 'case')} without a number: {other}"
         for other, count in others.items()
     ]
+    if disturbed:
+        lines.append(
+            f"left out {text.plural(disturbed, 'time')} that other work on the machine disturbed: "
+            "measure again on a quiet machine; csv and parquet have them, with a column `disturbed`"
+        )
     return lines
 
 

@@ -40,29 +40,110 @@ class CudaPlace:
     sanitize: bool
 
 
-def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[RenderableType]:
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """Cases at sizes that no suite declares, as far as they say something of an implementation."""
+
+    taken: tuple[tuple[Case, Verified], ...] = ()
+    """Those that the baseline can compute, and that the implementation does not refuse."""
+    refused: tuple[tuple[Case, Verified], ...] = ()
+    """Those where the implementation alone raises an error: it does not take the size."""
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[tuple[Case, Verified]], declared: Sequence[tuple[Case, Verified]]
+    ) -> Undeclared:
+        """Leave out the sizes that the baseline itself does not take, what was skipped, and
+        implementations that fail at declared sizes already."""
+        failing = {
+            case.group.class_name for case, outcome in declared if outcome.status in FAILURES
+        }
+        right = {
+            _data_of(case)
+            for case, outcome in rows
+            if case.implementation_name == case.kernel.baseline and outcome.status == "right"
+        }
+        judged = [
+            (case, outcome)
+            for case, outcome in rows
+            if _data_of(case) in right
+            and case.group.class_name not in failing
+            and outcome.status not in ("skipped", "interrupted")
+        ]
+        return cls(
+            tuple(row for row in judged if row[1].status != "failed"),
+            tuple(row for row in judged if row[1].status == "failed"),
+        )
+
+    @property
+    def wrong(self) -> tuple[tuple[Case, Verified], ...]:
+        """Cases with wrong results, and those that killed or outlasted their process."""
+        return tuple(row for row in self.taken if row[1].status in FAILURES)
+
+
+def _data_of(case: Case) -> str:
+    """Return what the inputs of a case are made of: its implementations share them."""
+    return f"{case.suite.suite} {case.kernel_name} {sorted(case.data_values().items())}"
+
+
+def report(
+    rows: Sequence[tuple[Case, Verified]],
+    place: CudaPlace,
+    undeclared: Undeclared = Undeclared(),
+) -> Iterator[RenderableType]:
     """Yield a line for each implementation, what is wrong and what was skipped, and where CUDA
     ran."""
     if rows:
         yield _table(rows)
     yield from reasons(rows)
+    yield from _undeclared_lines(undeclared)
     yield Text(summary(rows, place))
 
 
+def _undeclared_lines(undeclared: Undeclared) -> Iterator[RenderableType]:
+    """Yield what is wrong at sizes that no suite declares, which sizes an implementation refuses,
+    and how many are right."""
+    wrong: dict[tuple[str, str], list[tuple[Case, Verified]]] = {}
+    for case, outcome in undeclared.wrong:
+        wrong.setdefault((case.group.title, outcome.status), []).append((case, outcome))
+    for (title, _), rows in wrong.items():
+        case, outcome = rows[0]
+        line = Text("  ").append(text.status_label(outcome.status), style="bold red")
+        yield line.append(f": {title} {case.identity}: {outcome.reason}")
+        more = f", as at {text.plural(len(rows) - 1, 'case')} more" if len(rows) > 1 else ""
+        yield Text(
+            f"    no suite declares this size{more}; where the kernel is not meant for it, say "
+            "so by `exclude`, as in `exclude: [{when: n % 2 == 1}]`"
+        )
+    refused: dict[str, list[str]] = {}
+    for case, _ in undeclared.refused:
+        refused.setdefault(case.group.title, []).append(case.identity)
+    for title, identities in refused.items():
+        yield Text(
+            f"  note: {title} raises an error beside its declared sizes: {several(identities)}"
+        )
+    if undeclared.taken:
+        bad = len(undeclared.wrong)
+        counted = [f"{len(undeclared.taken) - bad:,} right"] + [f"{bad:,} wrong"] * bool(bad)
+        cases = text.plural(len(undeclared.taken), "case")
+        yield Text(f"beside the declared sizes: {cases}: {text.join(counted)}")
+
+
 def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
-    """Yield what is wrong, what was skipped and what is to be noted, each with its case."""
-    skipped: dict[str, list[str]] = {}  # by reason, as most are the machine's
+    """Yield what is wrong, what was skipped and what is to be noted, each with its cases: what many
+    have in common, as a module that is not there, is one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
     notes: list[str] = []
     for case, outcome in rows:
         name = f"{case.group.title} {case.identity}".strip()
         notes += [f"{name}: {warning}" for warning in outcome.warnings]
-        if outcome.status in FAILURES:
-            line = Text("  ").append(text.status_label(outcome.status), style="bold red")
-            yield line.append(f": {name}: {outcome.reason}")
-        elif outcome.status == "skipped":
-            skipped.setdefault(outcome.reason or "no reason is known", []).append(name)
-    for reason, names in skipped.items():
-        yield Text("  ").append("skipped", style="bold").append(f": {several(names)}: {reason}")
+        if outcome.status == "skipped" or outcome.status in FAILURES:
+            reason = outcome.reason or "no reason is known"
+            alike.setdefault((outcome.status, reason), []).append(name)
+    for (status, reason), names in sorted(alike.items(), key=lambda item: item[0][0] == "skipped"):
+        style = "bold" if status == "skipped" else "bold red"
+        label = Text("  ").append(text.status_label(status), style=style)
+        yield label.append(f": {several(names)}: {reason}")
     yield from (Text(f"  note: {note}") for note in notes[:_MAX_WARNINGS])
     if len(notes) > _MAX_WARNINGS:
         yield Text(f"  and {len(notes) - _MAX_WARNINGS} more notes; --json has all")
@@ -91,6 +172,8 @@ def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
 
 def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
     """Return one case as JSON shows it."""
+    fields = asdict(replace(outcome, counts=None, cpu_code=None))
+    del fields["cpu_code"]  # shown beside counts, as `gpubench count --cpu` has it
     return {
         "name": case_name(case),
         "suite": case.suite.suite,
@@ -98,7 +181,7 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
         "implementation": case.implementation_name,
         "device": case.device,
         "case": case.identity,
-        **asdict(replace(outcome, counts=None)),
+        **fields,
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from gpubench.record import CountsRecord, LaunchRecord, LineRecord
+from gpubench.record import CountsRecord, HintRecord, LaunchRecord, LineRecord
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from softcuda.counts import LaunchCounts
@@ -34,7 +34,36 @@ def counts_record(
         missing = NO_LAUNCH
     if missing is not None:
         return CountsRecord(benchmark, case, model, missing)
-    return CountsRecord(benchmark, case, model, None, merged(map(_launch_record, launches)))
+    records = with_hints(merged(map(_launch_record, launches)), launches)
+    return CountsRecord(benchmark, case, model, None, records)
+
+
+def with_hints(
+    records: Iterable[LaunchRecord], launches: Sequence[LaunchCounts]
+) -> tuple[LaunchRecord, ...]:
+    """Return records whose lines have the hints that these launches give.
+
+    A hint stands once, in the first record of its kernel with that line.
+    """
+    from softcuda.hints import hints_of
+
+    of_lines: dict[tuple[str, str, int], list[HintRecord]] = defaultdict(list)
+    for kernel, hints in hints_of(launches).items():
+        for hint in hints:
+            predicted = None if hint.predicted is None else asdict(hint.predicted)
+            words = hint.rule, hint.evidence, hint.cause, hint.change
+            of_lines[kernel, import_path(hint.file), hint.line].append(
+                HintRecord(*words, hint.share, hint.of, predicted)
+            )
+
+    def add(record: LaunchRecord) -> LaunchRecord:
+        lines = [
+            replace(line, hints=tuple(of_lines.pop((record.kernel, line.file, line.line), ())))
+            for line in record.lines
+        ]
+        return replace(record, lines=tuple(lines))
+
+    return tuple(map(add, records))
 
 
 def merged(launches: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
@@ -66,8 +95,8 @@ def machine_code_of(
     for name, launch in {launch.kernel: launch for launch in launches}.items():
         module = code_of(launch)
         if module is not None and (code := module.kernels.get(launch.symbol)):
-            lines = (replace(one, file=_import_path(one.file)) for one in code.lines)
-            loops = (replace(one, file=_import_path(one.file)) for one in code.loops)
+            lines = (replace(one, file=import_path(one.file)) for one in code.lines)
+            loops = (replace(one, file=import_path(one.file)) for one in code.loops)
             kernels[name] = replace(code, lines=tuple(lines), loops=tuple(loops))
         elif module is not None:
             missing = module.missing or f"the linked code of {name} has no such kernel"
@@ -88,7 +117,7 @@ def difference_between(first: CountsRecord, second: CountsRecord) -> str | None:
 def _launch_record(launch: LaunchCounts) -> LaunchRecord:
     by_line: dict[tuple[str, int], dict[str, int]] = {}
     for line in launch.lines:
-        counts = by_line.setdefault((_import_path(line.file), line.line), {})
+        counts = by_line.setdefault((import_path(line.file), line.line), {})
         for name, count in line.counts.items():
             counts[name] = counts.get(name, 0) + count
     resources = None
@@ -107,7 +136,7 @@ def _launch_record(launch: LaunchCounts) -> LaunchRecord:
     )
 
 
-def _import_path(file: str) -> str:
+def import_path(file: str) -> str:
     """Return a file by the folder that Python imports it from.
 
     The same code has one name then, whether it is imported from a checkout or from what pip

@@ -18,6 +18,9 @@ SECTOR_BYTES = 32
 FLOPS = ("flops_float16", "flops_float32", "flops_float64")
 _GLOBAL = ("global_load", "global_store", "global_atomic")
 GLOBAL_SECTORS = tuple(f"{access}_sectors" for access in _GLOBAL)
+CPU_BYTES = ("load_bytes", "store_bytes")
+FLOPS_BY_LANES = "flops_lanes_"
+"""Beginning of the names of operations by the lanes of their vectors, on the CPU."""
 _SHARED_ACCESSES = ("shared_load", "shared_store", "shared_atomic")
 
 Counts = Mapping[str, int]
@@ -58,6 +61,11 @@ def excess_wavefronts(counts: Counts) -> int:
     )
 
 
+def executed_instructions(counts: Counts) -> int:
+    """Return instructions of PTX that warps execute, or of LLVM's code on the CPU."""
+    return counts.get("ptx_instructions", 0) + counts.get("ir_instructions", 0)
+
+
 def inactive_lanes(counts: Counts) -> float | None:
     """Return the share of a warp's lanes that are off, 0 to 1, over all instructions; ``None``
     where nothing ran."""
@@ -74,11 +82,36 @@ def counted_flops(counts: Counts) -> int:
 
 
 def accessed_bytes(counts: Counts) -> int:
-    """Return the bytes of global sectors that accesses touch, each as often as it is asked for.
+    """Return the bytes of global sectors that accesses touch, each as often as it is asked for; on
+    the CPU the bytes that are loaded and stored.
 
     What caches serve is in it: a kernel that reads an array twice counts it twice.
     """
-    return SECTOR_BYTES * sum(counts.get(f"{access}_sectors", 0) for access in _GLOBAL)
+    sectors = sum(counts.get(f"{access}_sectors", 0) for access in _GLOBAL)
+    return SECTOR_BYTES * sectors + sum(counts.get(name, 0) for name in CPU_BYTES)
+
+
+def vectorized_share(counts: Counts) -> float | None:
+    """Return the share of floating-point operations that are in vectors, 0 to 1, of a call on the
+    CPU; ``None`` where there is none."""
+    flops = counted_flops(counts)
+    return 1 - counts.get("flops_lanes_1", 0) / flops if flops else None
+
+
+def flop_instructions(counts: Counts) -> int:
+    """Return how many instructions the floating-point operations take, whose vectors hold as many
+    lanes as they do; a fused multiply-add is two."""
+    return sum(
+        count // int(name.removeprefix(FLOPS_BY_LANES))
+        for name, count in counts.items()
+        if name.startswith(FLOPS_BY_LANES)
+    )
+
+
+def widest_lanes(counts: Counts) -> int:
+    """Return the lanes of the widest vector with a floating-point operation; 0 without any."""
+    named = (name.removeprefix(FLOPS_BY_LANES) for name in counts if counts[name])
+    return max((int(name) for name in named if name.isdecimal()), default=0)
 
 
 def _ratio(counts: Counts, accesses: tuple[str, ...]) -> float | None:

@@ -10,7 +10,7 @@ void *sc_access(sc_thread *thread, uint64_t address, uint32_t size, uint32_t how
   bool fine = sc_region_of(fiber, address, &region) && !(address % size) &&
               address - region.at + size <= region.size;
   if (fine && region.allocation) constant = region.allocation->constant;
-  if (!fine || (constant && how & (SC_WRITE | SC_ATOMIC)))
+  if (!fine || (constant && sc_may_write(how)))
     sc_stop(fiber, sc_refuse_access(fiber, address, size, how));
   if (fiber->clocks) {
     sc_sanitize_access(fiber, &region, address, size, how);

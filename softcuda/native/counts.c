@@ -11,6 +11,7 @@
  * threads may wait (counting.py), so that a trace is complete whenever it is followed.
  */
 #include "counts.h"
+#include "facts.h"
 #include "options.h"
 #include "reports.h"
 #include "sanitizer.h"
@@ -56,6 +57,7 @@ typedef struct group {
 
 typedef struct warp {
   lane lanes[SC_WARP];
+  uint32_t number; /* in its block */
   int top; /* groups beyond are not used */
   group groups[MAX_GROUPS];
 } warp;
@@ -70,6 +72,7 @@ struct sc_counts {
   uint32_t warps_of_block; /* how many of them a block has: all, or one for all in turn */
   of_block *of_blocks;
   sums (*of_accesses)[SC_SPACES];
+  struct sc_facts facts;
   uint32_t idle_passes; /* since a lane got on otherwise than by waiting */
   bool failed;          /* no memory: the counts are not complete */
   struct sc_pool warp_pool, trace_pool, block_pool, access_pool;
@@ -192,6 +195,20 @@ static enum sc_code_space space_of(const sc_block *block, const lane *l, uint64_
   return l->local && address - l->local < SC_LOCAL_ROOM ? SC_IN_LOCAL : SC_IN_GLOBAL;
 }
 
+static void count_request(const sc_block *block, uint32_t number, const request *one,
+                          enum sc_code_space space) {
+  sc_counts *counts = block->grid->counts;
+  sums *sum = &counts->of_accesses[number][space];
+  uint64_t before = sum->passes;
+  sc_add_request(sum, one, &block->grid->module->accesses[number], space);
+  sc_facts_add(&counts->facts, block, number, one, space, sum->passes - before);
+}
+
+static void count_off(const sc_block *block, uint32_t number, const request *all) {
+  for (uint32_t i = 0; i < all->count; i++)
+    block->grid->counts->facts.off[number] += !all->places[i];
+}
+
 /* Adds the lanes of `all` that do an access in one space. */
 static void count_some(const sc_block *block, const lane *lanes, uint32_t number,
                        const request *all, enum sc_code_space space) {
@@ -199,6 +216,7 @@ static void count_some(const sc_block *block, const lane *lanes, uint32_t number
   uint64_t window = (uint64_t)(uintptr_t)block->window;
   request one;
   one.count = 0;
+  one.warp = all->warp;
   for (uint32_t i = 0; i < all->count; i++) {
     const lane *l = &lanes[all->lanes[i]];
     uint64_t place = all->places[i];
@@ -208,18 +226,16 @@ static void count_some(const sc_block *block, const lane *lanes, uint32_t number
     one.places[one.count++] =
         space == SC_IN_SHARED ? place - window : space == SC_IN_LOCAL ? place - l->local : place;
   }
-  if (!one.count) return;
-  sums *sum = &block->grid->counts->of_accesses[number][space];
-  sc_add_request(sum, &one, access, space);
+  if (one.count) count_request(block, number, &one, space);
 }
 
 /* Lanes may use one instruction for several spaces, where it takes generic addresses. */
 static void count_access(const sc_block *block, const lane *lanes, uint32_t number,
                          const request *all) {
   const sc_code_access *access = &block->grid->module->accesses[number];
+  if (access->guarded) count_off(block, number, all);
   if (access->space == SC_IN_GLOBAL && !access->guarded) {
-    sums *sum = &block->grid->counts->of_accesses[number][SC_IN_GLOBAL];
-    sc_add_request(sum, all, access, SC_IN_GLOBAL);
+    count_request(block, number, all, SC_IN_GLOBAL);
   } else if (access->space != SC_IN_ANY) {
     count_some(block, lanes, number, all, access->space);
   } else {
@@ -326,13 +342,14 @@ static int64_t count_together(group *g, const lane *lanes) {
 }
 
 /* Executes at most `together` blocks, up to where the group joins its parent; answers how many. */
-static uint32_t execute(sc_block *block, group *g, lane *lanes, uint32_t together) {
+static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, uint32_t together) {
   const sc_module *module = block->grid->module;
   sc_counts *counts = block->grid->counts;
   const uint64_t *of_lanes[SC_WARP];
   uint8_t first = (uint8_t)__builtin_ctz(g->mask);
   request one;
   one.count = 0;
+  one.warp = w->number;
   EACH(l, g->mask) {
     of_lanes[one.count] = lanes[l].places + lanes[l].place_at;
     one.lanes[one.count++] = (uint8_t)l;
@@ -367,7 +384,7 @@ static bool advance(sc_block *block, warp *w, lane *lanes, int at) {
   if (together < 0) return false;
   if (!g->mask) end_group(w, at);
   else if (!together) part(block, w, lanes, at);
-  else if (!execute(block, g, lanes, (uint32_t)together)) join_parent(w, at);
+  else if (!execute(block, w, g, lanes, (uint32_t)together)) join_parent(w, at);
   return true;
 }
 
@@ -376,6 +393,7 @@ void sc_counts_begin_warp(sc_block *block, uint32_t number) {
   uint32_t mask = lanes == SC_WARP ? UINT32_MAX : (1u << lanes) - 1;
   warp *w = warp_of(block, number);
   w->top = 0;
+  w->number = number;
   add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .ahead = MAX_BLOCKS,
                        .meets = SC_NO_BLOCK});
 }
@@ -444,7 +462,7 @@ bool sc_counts_begin(sc_grid *grid) {
   counts->of_accesses =
       sc_pool_take(&counts->access_pool, (accesses + 1) * sizeof *counts->of_accesses, true);
   if (!counts->warps || !counts->of_blocks || !counts->of_accesses) return false;
-  if (!place_traces(counts, module->widest)) return false;
+  if (!place_traces(counts, module->widest) || !sc_facts_begin(&counts->facts, grid)) return false;
   grid->counts = counts;
   return true;
 }
@@ -461,6 +479,7 @@ void sc_counts_forget(sc_worker *worker) {
   free(counts->trace_pool.at);
   free(counts->block_pool.at);
   free(counts->access_pool.at);
+  sc_facts_forget(&counts->facts);
   free(counts);
 }
 
@@ -494,15 +513,43 @@ static void write_blocks(FILE *out, const sc_grid *grid) {
   }
 }
 
+static void write_known(FILE *out, const known *one) {
+  if (one->state == SC_FIXED) fprintf(out, "%lld, ", (long long)one->value);
+  else fputs(one->state == SC_VARIES ? "\"varies\", " : "null, ", out);
+}
+
+static void write_facts(FILE *out, const facts *one) {
+  fputc('[', out);
+  write_known(out, &one->step_x);
+  write_known(out, &one->step_y);
+  write_known(out, &one->pitch);
+  fprintf(out, "%llu, %llu, %llu, %llu]", (unsigned long long)one->uniform,
+          (unsigned long long)one->padded, (unsigned long long)one->all.count,
+          (unsigned long long)one->by_block.count);
+}
+
+static void write_off(FILE *out, const sc_grid *grid) {
+  const char *comma = "";
+  for (uint32_t i = 0; i < grid->module->access_count; i++) {
+    if (!grid->counts->facts.off[i]) continue;
+    fputs(comma, out);
+    write_numbers(out, (uint64_t[]){i, grid->counts->facts.off[i]}, 2);
+    comma = ", ";
+  }
+}
+
 static void write_accesses(FILE *out, const sc_grid *grid) {
   const char *comma = "";
   for (uint32_t i = 0; i < grid->module->access_count; i++) {
     for (uint32_t space = 0; space < SC_SPACES; space++) {
       const sums *one = &grid->counts->of_accesses[i][space];
       if (!one->requests) continue;
-      fputs(comma, out);
+      fprintf(out, "%s[", comma);
       write_numbers(out, (uint64_t[]){i, space, one->requests, one->lanes, one->passes,
                                       one->ideal, one->same}, 7);
+      fputs(", ", out);
+      write_facts(out, &grid->counts->facts.of_accesses[i][space]);
+      fputc(']', out);
       comma = ", ";
     }
   }
@@ -531,7 +578,9 @@ static void write_launch(FILE *out, const sc_launch *launch, const sc_grid *grid
     write_blocks(out, grid);
     fputs("], \"accesses\": [", out);
     write_accesses(out, grid);
-    fputc(']', out);
+    fputs("], \"off\": [", out);
+    write_off(out, grid);
+    fprintf(out, "], \"loaded\": %llu", (unsigned long long)grid->counts->facts.loaded.count);
   }
   fputs("}\n", out);
 }
@@ -549,10 +598,13 @@ static void keep(const sc_launch *launch, const sc_grid *grid, const char *missi
 }
 
 void sc_counts_end(sc_grid *grid) {
+  struct sc_facts *facts = &grid->counts->facts;
   forget_grown(grid->counts);
-  if (grid->error) return; /* sc_counts_missing */
-  if (grid->counts->failed) keep(grid->launch, NULL, "there was no memory for what it did");
+  sc_facts_settle(facts, grid);
+  if (grid->error) /* sc_counts_missing */;
+  else if (grid->counts->failed || facts->failed) keep(grid->launch, NULL, "there was no memory for what it did");
   else keep(grid->launch, grid, NULL);
+  sc_facts_end(facts, grid);
 }
 
 void sc_counts_absent(const sc_launch *launch) {

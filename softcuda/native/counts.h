@@ -1,4 +1,4 @@
-/* Counting what warps do (counts.c, requests.c). */
+/* Counting what warps do (counts.c). */
 #pragma once
 #include "fibers.h"
 
@@ -23,24 +23,3 @@ void sc_counts_missing(const sc_launch *launch, CUresult error);
 /* What launches did, as a JSON object for each line, oldest first, and forgets it; see
  * softcuda_reports. Exported, for Python. */
 API size_t softcuda_counts(char *out, size_t room);
-
-/* ---- requests.c ----------------------------------------------------------------------------- */
-
-/* What all requests of one access of the code did in one space. */
-typedef struct sums {
-  uint64_t requests, lanes;
-  uint64_t passes; /* sectors; of shared memory, wavefronts */
-  uint64_t ideal;  /* what as many lanes side by side would take; not of local memory */
-  uint64_t same;   /* lanes of atomic operations whose address a lane before them has */
-} sums;
-
-/* Lanes of one warp that do an access together, ascending. */
-typedef struct request {
-  uint32_t count;
-  uint8_t lanes[SC_WARP];
-  uint64_t places[SC_WARP]; /* addresses; in shared and local memory, offsets */
-} request;
-
-/* Adds a request in a space to the sums. */
-void sc_add_request(sums *sum, const request *one, const sc_code_access *access,
-                    enum sc_code_space space);

@@ -13,8 +13,12 @@
 
 enum { SC_ABI = 1, SC_WARP = 32 };
 
-/* How memory is touched; an atomic operation reads and writes at once. */
+/* How memory is touched. SC_ATOMIC alone reads and writes at once; with SC_READ or SC_WRITE it is a
+ * strong load or store. */
 enum sc_how { SC_READ = 1, SC_WRITE = 2, SC_ATOMIC = 4 };
+
+/* Whether that may write. */
+static inline int sc_may_write(uint32_t how) { return how & SC_WRITE || how == SC_ATOMIC; }
 
 /* Operations of all the threads of a mask at once (PTX ISA, 9.7.9.6 shfl.sync, 9.7.13.9 vote.sync,
  * match.sync, redux.sync; 9.7.13.2 bar.warp.sync). */

@@ -14,17 +14,23 @@ static void overflow(sc_fiber *fiber, uint32_t bytes) {
   sc_stop(fiber, CUDA_ERROR_HARDWARE_STACK_ERROR);
 }
 
-static bool make_local(sc_fiber *fiber) {
+/* Memory of zeros; NULL: none. */
+static void *map_zeros(size_t bytes) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void *at = mmap(NULL, SC_LOCAL_ROOM, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (at == MAP_FAILED) return false;
-  fiber->stack->local = at;
-  return true;
+  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+static bool make_local(sc_fiber *fiber) {
+  sc_stack *stack = fiber->stack;
+  if (!stack->local) stack->local = map_zeros(SC_LOCAL_ROOM);
+  if (fiber->clocks && !stack->local_written) stack->local_written = map_zeros(SC_LOCAL_ROOM / 8);
+  return stack->local && (!fiber->clocks || stack->local_written);
 }
 
 char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
   sc_fiber *fiber = sc_fiber_of(thread);
-  if (!fiber->stack->local && !make_local(fiber)) overflow(fiber, bytes);
+  if (!make_local(fiber)) overflow(fiber, bytes);
   thread->local = fiber->stack->local;
   thread->local_bytes = SC_LOCAL_ROOM;
   /* [gap with the header][frame][gap] */
@@ -35,8 +41,11 @@ char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
   fiber->local_newest = at;
   fiber->local_used = at + SC_FRAME_GAP + padded + SC_FRAME_GAP;
   char *begin_of_frame = (char *)frame + SC_FRAME_GAP;
-  /* The same garbage in every run, so that a result that depends on it shows. */
-  if (fiber->clocks) memset(begin_of_frame, 0xA5, bytes);
+  if (fiber->clocks) {
+    /* The same garbage in every run, so that a result that depends on it shows. */
+    memset(begin_of_frame, 0xA5, bytes);
+    memset(fiber->stack->local_written + (at + SC_FRAME_GAP) / 8, 0, padded / 8);
+  }
   return begin_of_frame;
 }
 

@@ -32,6 +32,7 @@ enum {
 typedef struct sc_stack {
   char *guard, *low, *top; /* the stack is [low, top); below it lies memory without access */
   char *local;             /* local memory; NULL until a thread on this stack needs some */
+  uint8_t *local_written;  /* a bit for each byte of it: whether it is initialised (sanitizer) */
   struct sc_stack *next;
 } sc_stack;
 

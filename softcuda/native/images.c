@@ -5,6 +5,7 @@
 #include "reports.h"
 
 #include <ctype.h>
+#include <signal.h>
 
 static sc_compiler compile;
 
@@ -92,6 +93,14 @@ static CUresult check_image(const char *image, sc_compiled *out) {
   return CUDA_SUCCESS;
 }
 
+/* Ctrl-C came while Python compiled. Python may raise nothing in a function that C calls, so the
+ * signal is sent once more: Python hears it where the driver's call has returned. */
+static CUresult interrupt(sc_compiled *out) {
+  snprintf(out->log, sizeof out->log, "softcuda was interrupted while it compiled");
+  raise(SIGINT);
+  return CUDA_ERROR_UNKNOWN;
+}
+
 /* Without the lock: the compiler is Python, whose threads may wait for the lock. */
 CUresult sc_compile_image(const char *image, sc_compiled *out) {
   memset(out, 0, sizeof *out);
@@ -102,6 +111,7 @@ CUresult sc_compile_image(const char *image, sc_compiled *out) {
   }
   if (!error)
     error = (CUresult)compile(image, out->path, sizeof out->path, out->log, sizeof out->log);
+  if (!error && !out->path[0]) error = interrupt(out);
   if (error) sc_log("image refused: %.400s", out->log);
   return error;
 }

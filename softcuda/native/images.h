@@ -19,7 +19,7 @@ typedef struct sc_compiled {
 
 /* Compiles PTX to a shared library and writes its path to `path`; `log` takes what is wrong. Given
  * by Python (softcuda_set_compiler), so that translation and the cache of libraries stay there.
- * Answers 0 or a CUresult. */
+ * Answers 0 or a CUresult; without a path where Ctrl-C interrupted it. */
 typedef int (*sc_compiler)(const char *ptx, char *path, size_t path_room, char *log,
                            size_t log_room);
 API void softcuda_set_compiler(sc_compiler compiler);

@@ -153,7 +153,7 @@ void sc_report_region(sc_report *report, const sc_region *region, uint64_t addre
 }
 
 static const char *name_of(uint32_t how) {
-  if (how & SC_ATOMIC) return "an atomic operation";
+  if (how & SC_ATOMIC && sc_may_write(how)) return "an atomic operation";
   if (how & SC_WRITE) return "a write";
   return how & SC_READ ? "a read" : "an access";
 }
@@ -278,7 +278,7 @@ CUresult sc_refuse_access(sc_fiber *fiber, uint64_t address, uint32_t size, uint
                   "whose address is no multiple of its width");
     return CUDA_ERROR_MISALIGNED_ADDRESS;
   }
-  if (region.allocation && region.allocation->constant && how & (SC_WRITE | SC_ATOMIC))
+  if (region.allocation && region.allocation->constant && sc_may_write(how))
     return refuse_region(fiber, "read-only", &region, address, size, how, "which is constant");
   if (!size)
     return refuse_region(fiber, "out of bounds", &region, address, size, how,

@@ -1,6 +1,6 @@
 /* What one request of a warp takes: sectors of global and local memory, wavefronts of shared
  * memory. Only addresses, widths and the lanes that take part decide. */
-#include "counts.h"
+#include "requests.h"
 
 enum { SECTOR = 32, SECTOR_BITS = 5, BANKS = 32, WORD = 4, SLOTS = 128 };
 

@@ -66,6 +66,16 @@ SC_ACCESS void *sc_frame_at(sc_thread *t, const char *frame, uint32_t bytes, uin
   return sc_at(t, address, size, how);
 }
 
+/* Copies the parameters of a function to its frame of local memory, where they count as written. */
+SC_INLINE char *sc_keep_parameters(sc_thread *t, char *to, const char *from, uint32_t size) {
+#ifdef SC_SANITIZE
+  for (uint32_t i = 0; i < size; i++) sc_at(t, (uint64_t)(to + i), 1, SC_WRITE);
+#else
+  (void)t;
+#endif
+  return memcpy(to, from, size);
+}
+
 /* Whether a generic address lies in the block's window of shared memory, or in the thread's local
  * memory [9.7.9, isspacep]. */
 SC_INLINE bool sc_is_shared(const sc_thread *t, uint64_t address) {

@@ -1,5 +1,5 @@
-/* What kernels read that nothing has written. Shared memory holds nothing when a block begins; of
- * the memory of devices shadow.c knows.
+/* What kernels read that nothing has written. Shared memory holds nothing when a block begins, and
+ * a frame of local memory when a function begins; of the memory of devices shadow.c knows.
  */
 #include "sanitizer.h"
 #include "shadow.h"
@@ -20,6 +20,10 @@ static uint8_t *bits_of(sc_fiber *fiber, const sc_region *region, uint64_t *firs
   if (region->space == SC_SHARED) {
     *first = region->at - (uint64_t)(uintptr_t)block->window;
     return block->written;
+  }
+  if (region->space == SC_LOCAL) {
+    *first = region->at - (uint64_t)(uintptr_t)fiber->stack->local;
+    return fiber->stack->local_written;
   }
   sc_worker *worker = block->grid->worker;
   sc_hold(worker);
@@ -42,7 +46,6 @@ static void report_uninitialised(sc_fiber *fiber, const sc_region *region, uint6
 
 void sc_sanitize_access(sc_fiber *fiber, const sc_region *region, uint64_t address, uint32_t size,
                         uint32_t how) {
-  if (region->space == SC_LOCAL) return; /* a thread's own, and its frames are filled alike */
   if (region->allocation && region->allocation->constant) return;
   if (how == SC_ATOMIC) how |= SC_READ | SC_WRITE;
   uint64_t first;
@@ -50,7 +53,7 @@ void sc_sanitize_access(sc_fiber *fiber, const sc_region *region, uint64_t addre
   uint64_t begin = first + (address - region->at);
   if (bits && how & SC_READ && !sc_are_set(bits, begin, begin + size))
     report_uninitialised(fiber, region, address, size);
-  sc_races_access(fiber, region, address, size, how);
+  if (region->space != SC_LOCAL) sc_races_access(fiber, region, address, size, how);
   if (bits && how & SC_WRITE) sc_set_bits(bits, begin, begin + size);
 }
 

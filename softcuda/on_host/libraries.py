@@ -27,6 +27,9 @@ from softcuda.on_host.work import AddressError
 SUCCESS = 0
 """The status of all of them for a call that did its work."""
 
+_INTERRUPTED = -1
+"""In place of a status: Ctrl-C came while Python did the call."""
+
 _TYPES: dict[str, tuple[str, Any]] = {
     "p": ("void *", ctypes.c_size_t),
     "i": ("int", ctypes.c_int),
@@ -101,10 +104,15 @@ def _file_of(module: str) -> Path | None:
 def _source(library: Library, names: Sequence[str]) -> str:
     """Return the C of a library with these functions."""
     lines = [
+        "#include <signal.h>",
         '#define API __attribute__((visibility("default")))',
         "static int ended;  /* Python is gone, or nearly */",
         "API void softcuda_end(void) { ended = 1; }",
         "static int (*refuse)(const char *);",
+        "static int answer(int status) {",
+        f"  if (status != {_INTERRUPTED}) return status;",
+        f"  raise(SIGINT); return {library.failed};",
+        "}",
         "API void softcuda_set_refuse(void *to) { refuse = (int (*)(const char *))to; }",
     ]
     for name in names:
@@ -119,7 +127,7 @@ def _source(library: Library, names: Sequence[str]) -> str:
         lines += [
             f"static {function.replace('*', f'*to_{name}', 1)};",
             f"API void softcuda_set_{name}(void *to) {{ to_{name} = ({function})to; }}",
-            f"API int {name}({declared}) {{ return ended ? 0 : to_{name}({given}); }}",
+            f"API int {name}({declared}) {{ return ended ? 0 : answer(to_{name}({given})); }}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -169,6 +177,9 @@ def _checked(
         except Exception as error:  # none may leave a function that C calls
             traceback.print_exc()
             _reasons[library.name] = f"softcuda: {name}: {type(error).__name__}: {error}"
+        except BaseException:  # Ctrl-C: C sends the signal again, for where its call has returned
+            _reasons[library.name] = f"softcuda: {name} was interrupted"
+            return _INTERRUPTED
         return library.failed
 
     return call

@@ -477,6 +477,7 @@ def test_lanes_whose_guard_is_off_do_not_calculate(counted: Any) -> None:
     assert lines["2"]["flops_float32"] == 2 * 10
     assert lines["3"]["flops_float64"] == 38
     assert lines["4"]["special_functions"] == 10
+    assert [lines[str(line)].get("guarded_off_lanes", 0) for line in (2, 3, 4)] == [38, 10, 38]
     # Instructions count for all lanes that come to them.
     assert [lines[str(line)]["ptx_thread_instructions"] for line in (2, 3, 4, 5)] == [48] * 4
     assert [lines[str(line)]["ptx_instructions"] for line in (2, 3, 4, 5)] == [2] * 4
@@ -489,8 +490,8 @@ OPERATIONS = {
     5: {"flops_float16": 48 * 10, "ptx_float": 6},
     6: {"special_functions": 48 * 10, "ptx_special": 20},
     7: {"ptx_float": 8},
-    8: {"ptx_integer": 8},
-    9: {"ptx_convert": 4},
+    8: {"ptx_integer": 8, "integer_divisions": 2},
+    9: {"ptx_convert": 4, "float64_from_float32": 2},
     10: {"ptx_move": 6},
     11: {"ptx_other": 6},
     12: {"ptx_other": 4, "barriers": 4},

@@ -204,6 +204,48 @@ def test_ctrl_c_ends_a_kernel_that_the_program_waits_for(
     assert "softcuda: interrupted: Ctrl-C has ended the kernel; this thread was" in done.stderr
 
 
+INTERRUPTED_WHILE_COMPILING = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from softcuda import build
+from kernels_in_ptx import KERNELS
+from softcuda_process import error, use_device
+from cuda.bindings import driver
+
+use_device()
+build.find_compiler = lambda: sys.argv[1]
+started = Path(sys.argv[1]).with_name("started")
+
+def press():
+    while not started.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=press).start()
+try:
+    refused = error(driver.cuModuleLoadData(KERNELS.encode() + b"\\0"))
+    for _ in range(100):
+        time.sleep(0.01)
+    print("lost", refused)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_while_softcuda_compiles_ends_the_program_and_the_compiler(tmp_path: Path) -> None:
+    program, compiler = tmp_path / "program.py", tmp_path / "cc"
+    program.write_text(INTERRUPTED_WHILE_COMPILING)
+    # As gcc does, it starts a program of its own, and both would go on for ever.
+    compiler.write_text("#!/bin/sh\nsleep 1000 & echo $! > $0.child\ntouch ${0%cc}started\nwait\n")
+    compiler.chmod(0o755)
+    folder = str(Path(__file__).parent)
+    done = python("-m", "softcuda", program, compiler, PYTHONPATH=folder)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert "ignored" not in done.stderr
+    status = Path("/proc", (tmp_path / "cc.child").read_text().strip(), "status")
+    assert not status.exists() or "State:\tZ" in status.read_text()  # nobody may have reaped it
+
+
 def test_a_program_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN)\narray ="

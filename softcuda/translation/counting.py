@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from softcuda.translation.instructions import HALVES, element_of, kinds_of
@@ -89,10 +89,11 @@ class Blocks:
         if before:
             self.blocks[0].depth = 1
             self.blocks[-1].depth = -1
+        wraps = _index_wraps(flow.instructions)
         for i, (begin, until) in enumerate(flow.extents):
             block = self.blocks[before + i]
             for one in flow.instructions[begin:until]:
-                _add(block, one)
+                _add(block, one, wraps)
             last = flow.instructions[until - 1]
             if len(flow.after[i]) > 1 and last.opcode in ("bra", "brx"):
                 block.branch = last.file, last.line
@@ -284,13 +285,61 @@ def _target_names(one: Instruction, listed: list[dict[str, tuple[str, ...]]]) ->
 # ---- what an instruction does ------------------------------------------------------------------
 
 
-def _add(block: BasicBlock, one: Instruction) -> None:
+def _index_wraps(instructions: Iterable[Instruction]) -> set[int]:
+    """Return the additions, by their ``id``, that bring a negative index to the end of an array:
+    Numba adds the length where a signed index is below zero.
+
+    The length comes by a mask of the sign (``shr.s64`` by 63, ``and``) or by a choice
+    (``setp.lt.s64``, ``selp``). Of a length that is a power of two it is the shifted sign.
+    """
+    made: dict[str, Instruction] = {}
+    wraps: set[int] = set()
+    for one in instructions:
+        if one.opcode == "add" and "s64" in one.modifiers:
+            first, second = one.operands[1:3]
+            if any(_sign_of(made, *pair) for pair in ((first, second), (second, first))):
+                wraps.add(id(one))
+        if one.operands and one.opcode not in ("st", "red", *_CONTROL):
+            made[one.operands[0]] = one
+    return wraps
+
+
+def _sign_of(made: Mapping[str, Instruction], length: str, index: str) -> bool:
+    """Return whether a register holds a length where ``index`` is negative, and else zero."""
+    chosen = made.get(length)
+    if chosen is None:
+        return False
+    if chosen.opcode == "selp" and chosen.operands[2] == "0":
+        test = made.get(chosen.operands[3])
+        return bool(test and test.opcode == "setp" and test.operands[1:3] == (index, "0"))
+    if chosen.opcode == "and":
+        masks = [made.get(name) for name in chosen.operands[1:3]]
+        return any(
+            mask is not None and mask.opcode == "shr" and mask.operands[1:3] == (index, "63")
+            for mask in masks
+        )
+    if chosen.opcode == "shr":
+        sign = made.get(chosen.operands[1])
+        return bool(
+            sign and sign.opcode == "and" and sign.operands[1:3] == (index, "-9223372036854775808")
+        )
+    return False
+
+
+def _add(block: BasicBlock, one: Instruction, wraps: Set[int]) -> None:
     place = one.file, one.line
     row = block.rows[place]
     row["ptx_instructions"] += 1
     row["ptx_thread_instructions"] += 1
     row[f"ptx_{_class_of(one)}"] += 1
     counts = _counts_of(one)
+    if id(one) in wraps:
+        row["index_wraps"] += 1
+    if one.opcode in ("div", "rem") and _class_of(one) == "integer":
+        row["integer_divisions"] += 1
+    if one.opcode == "cvt" and (kinds := kinds_of(one))[0] == "f64" and kinds[-1] != "f64":
+        source = "float32" if kinds[-1] == "f32" else "integer"
+        row[f"float64_from_{source}"] += 1
     if _tells_guard(one):
         block.accesses.append(Access("guard", "load", 0, True, *place, counts))
     else:
@@ -378,7 +427,7 @@ def describe(
     """
     rows = [[[*place, dict(row)] for place, row in block.rows.items() if row] for block in blocks]
     accesses = [
-        [SPACES.index(one.space), one.kind, one.file, one.line, dict(one.counts)]
+        [SPACES.index(one.space), one.kind, one.size, one.file, one.line, dict(one.counts)]
         for block in blocks
         for one in block.accesses
     ]

@@ -21,6 +21,7 @@ _SPACES = {
 }
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 # A thread that waits for another must see what that writes: the compiler may not keep the value.
+# These are "strong" (PTX ISA, 8.3 and 8.6): no race with an atomic operation on the same place.
 _FRESH = {"volatile", "relaxed", "acquire", "release", "mmio"}
 _ORDER = "weak volatile relaxed acquire release acq_rel mmio cta cluster gpu sys"
 _CACHES = """ca cg cs lu cv wb wt nc unified L1::evict_normal L1::evict_unchanged L1::evict_first
@@ -40,6 +41,11 @@ def _count(one: Instruction) -> int:
 def _pointed(one: Instruction, kind: str) -> str:
     """Return the C type of what is accessed."""
     return f"{'volatile ' if _FRESH.intersection(one.modifiers) else ''}{C_TYPES[kind]}"
+
+
+def _how_read(one: Instruction) -> str:
+    """Return how a load touches memory, as ``enum sc_how`` has it."""
+    return "SC_READ | SC_ATOMIC" if _FRESH.intersection(one.modifiers) else "SC_READ"
 
 
 def accesses_of(one: Instruction) -> list[tuple[str, str, str, int]]:
@@ -74,20 +80,20 @@ def tell_accesses(code: Code, one: Instruction, first: int) -> list[str]:
 @handles("ld ldu", _ACCESS, faults=True)
 def _ld(code: Code, one: Instruction) -> str:
     kind, count, space = only_kind(code, one), _count(one), _space(one)
-    size, c_type = KINDS[kind], _pointed(one, kind)
+    size, c_type, how = KINDS[kind], _pointed(one, kind), _how_read(one)
     d, a = one.operands[:2]
     if count == 1:
-        return code.write(d, kind, f"*({c_type} *){code.at(a, space, size, 'SC_READ')}")
+        return code.write(d, kind, f"*({c_type} *){code.at(a, space, size, how)}")
     parts = split_operands(d[1:-1])
     wanted = [i for i, part in enumerate(parts) if code.is_read(part)]
     if len(wanted) in (0, count):
         reads = [code.write(part, kind, f"v[{i}]") for i, part in enumerate(parts)]
-        return f"{c_type} *v = {code.at(a, space, size * count, 'SC_READ')}; {' '.join(reads)}"
+        return f"{c_type} *v = {code.at(a, space, size * count, how)}; {' '.join(reads)}"
     # NVVM joins loads to a vector also where it has to load what nobody asked for, up to the end of
     # the 16 bytes. That may lie beyond an array, and no device minds.
     reads = []
     for i in wanted:
-        element = code.pointer(f"at + {i * size}", space, size, "SC_READ")
+        element = code.pointer(f"at + {i * size}", space, size, how)
         reads.append(code.write(parts[i], kind, f"*({c_type} *){element}"))
     return f"uint64_t at = {code.address(a, space)}; {' '.join(reads)}"
 

@@ -235,7 +235,9 @@ class _FunctionWriter:
             lines.append(f"  char *frame = t->services->enter(t, {frame});")
         if keeps_parameters(function):
             size = packed(function.parameters)[1]
-            lines.append(f"  parameters = memcpy(frame + {frame - size}, parameters, {size});")
+            lines.append(
+                f"  parameters = sc_keep_parameters(t, frame + {frame - size}, parameters, {size});"
+            )
         lines += ["  sc_span shared_recent = {0, 0};", "  uint32_t carry = 0;"]
         comes = goes = ""
         if self._blocks:

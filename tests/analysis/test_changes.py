@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from gpubench.analysis.changes import Change, changes_in, undone_by
+from gpubench.analysis.changes import Change, changes_in, undone_by, verdicts_in
 from gpubench.results import Times
 
 Ends = tuple[float, float, float]
@@ -54,14 +54,40 @@ def test_gaps_are_stepped_over() -> None:
     assert (change.before, change.after) == (4, 6)
 
 
-def test_under_ten_points_neighbours_are_held_apart_by_their_intervals() -> None:
-    (change,) = find_changes(times(1.0, 1.0, 1.5, 1.5))
+def test_under_ten_points_two_commits_that_agree_are_a_step() -> None:
+    (change,) = find_changes(times(1.0, 1.01, 1.0, 1.01, 1.5, 1.5))
 
-    assert (change.kind, change.before, change.after) == ("difference", 1, 2)
+    assert (change.kind, change.before, change.after) == ("step", 3, 4)
 
 
-def test_overlapping_intervals_make_no_difference() -> None:
-    assert find_changes(times(1.0, 1.5, width=0.4)) == ()
+def test_two_that_do_not_agree_are_none() -> None:
+    assert find_changes(times(1.0, 1.01, 1.0, 1.8, 1.3)) == ()
+
+
+def test_one_commit_alone_beyond_all_before_is_to_be_checked() -> None:
+    (change,) = find_changes(times(1.0, 1.01, 1.0, 1.01, 1.5))
+
+    assert (change.kind, change.before, change.after) == ("check", 3, 4)
+
+
+def test_one_of_the_past_that_was_not_confirmed_is_nothing() -> None:
+    assert find_changes(times(1.0, 1.01, 1.0, 1.5, 1.0, 1.01)) == ()
+
+
+def test_a_wide_interval_of_the_newest_leaves_it_in_its_level() -> None:
+    assert find_changes(times(1.0, 1.01, 1.0, 1.5, width=0.4)) == ()
+
+
+def test_one_commit_alone_is_not_judged_and_two_need_company() -> None:
+    values = np.array([[1.0, 1.02]] * 4 + [[1.0, 5.0]])
+
+    alone, together = (
+        verdicts_in(np.stack([of, of * 0.99, of * 1.01])) for of in (values[4:], values)
+    )
+
+    assert not verdicts_in(np.ones((3, 9, 1)))[0].is_judged
+    assert not alone[0].is_judged
+    assert [one.is_judged for one in together] == [True] * 5
 
 
 def test_under_five_percent_nothing_is_claimed() -> None:
@@ -69,8 +95,33 @@ def test_under_five_percent_nothing_is_claimed() -> None:
     assert find_changes(times(*[1.0] * 8, *[1.04] * 8, width=0.001)) == ()
 
 
-def test_without_intervals_a_short_history_claims_nothing() -> None:
-    assert find_changes([(1.0, 0.0, math.inf), (9.0, 0.0, math.inf)]) == ()
+@pytest.mark.parametrize("commits", [4, 15])
+def test_without_intervals_the_newest_commit_is_checked_by_what_its_level_scatters(
+    commits: int,
+) -> None:
+    ends = [(1 + 0.01 * (place % 3), 0.0, math.inf) for place in range(commits)]
+
+    (change,) = find_changes([*ends, (5.0, 0.0, math.inf)])
+
+    assert (change.kind, change.after) == ("check", commits)
+
+
+@pytest.mark.parametrize("commits", [12, 30, 100])
+def test_two_levels_at_the_end_are_found_whatever_is_before_them(commits: int) -> None:
+    chance = np.random.default_rng(7)
+    before = np.repeat([1.5, 1.2], commits // 2) * chance.normal(1, 0.02, 2 * (commits // 2))
+    newest = chance.normal(1, 0.005, 28) * np.repeat([1.0, 2.15, 1.0, 2.2, 6.7], [17, 1, 3, 5, 2])
+
+    changes = find_changes(times(*before, *newest))
+
+    assert [change.after - len(before) for change in changes[-2:]] == [21, 26]
+
+
+def test_of_two_processors_in_turn_five_times_as_long_is_to_be_checked() -> None:
+    level = [1.34, 1.83, 1.35, 1.34, 1.05, 1.02, 1.92, 1.92, 1.91, 1.0, 1.07]
+
+    assert [change.kind for change in find_changes(times(*level, 9.5))] == ["check"]
+    assert [change.kind for change in find_changes(times(*level, 7.5, 9.5))] == ["step"]
 
 
 def test_nine_points_claim_no_step_and_ten_do() -> None:
@@ -126,10 +177,10 @@ def test_two_commits_at_a_level_far_away_are_a_step_in_histories_of_any_length(
     assert [(change.kind, change.after) for change in found] == [("step", commits)]
 
 
-def test_the_newest_commit_alone_is_a_difference() -> None:
+def test_the_newest_commit_alone_is_to_be_checked() -> None:
     (change,) = find_changes(times(*[1.0] * 11, 1.5))
 
-    assert (change.kind, change.before, change.after) == ("difference", 10, 11)
+    assert (change.kind, change.before, change.after) == ("check", 10, 11)
     assert change.ratio.has_interval
 
 
@@ -152,7 +203,7 @@ def test_levels_of_a_few_noisy_commits_are_hardly_ever_steps() -> None:
 
     found = changes_in(np.stack([medians, medians * 0.99, medians * 1.01]))
 
-    assert sum(map(bool, found)) <= 2
+    assert sum(any(change.kind == "step" for change in of) for of in found) <= 2
 
 
 def test_a_step_of_few_commits_in_a_long_history_is_found() -> None:

@@ -126,7 +126,7 @@ def test_the_best_level_is_what_a_case_is_held_against() -> None:
     worse = slower_than_best(changes)
 
     assert worse is not None
-    assert (worse.before, worse.after) == (29, 30)
+    assert (worse.largest.before, worse.largest.after) == (29, 30)
     assert worse.ratio.factor == pytest.approx(2.5, rel=0.03)
     assert slower_than_best(changes[:1]) is None
     assert slower_than_best([]) is None
@@ -144,3 +144,46 @@ def test_memory_that_moves_with_times_is_no_part_of_what_they_share() -> None:
     (shared,) = judged_of.shared
     assert (shared.measured, memory in shared.changes) == (19, False)
     assert [change.after for change in judged_of.changes[memory]] == [30]
+
+
+def test_a_regression_is_put_on_the_largest_step_of_its_chain() -> None:
+    factors = np.repeat([[1.0, 1.8, 7.2]], 12, axis=1)
+
+    (changes,) = judged(history(factors)).changes.values()
+    worse = slower_than_best(changes)
+
+    assert worse is not None
+    assert [change.after for change in worse.chain] == [12, 24]
+    assert worse.largest.after == 24
+    assert worse.ratio.factor == pytest.approx(7.2, rel=0.03)
+
+
+@pytest.mark.parametrize("commits", [4, 12, COMMITS])
+def test_a_whole_run_that_is_off_is_a_row_and_no_change_of_a_case(commits: int) -> None:
+    factors = np.ones((20, commits))
+    factors[:18, -1] = 1.4
+    factors[3, -1] = 5.0
+
+    of = judged(history(factors))
+
+    (run,) = of.shared
+    assert (run.after, run.runs, run.measured) == (commits - 1, 1, 20)
+    assert run.ratio.factor == pytest.approx(1.4, rel=0.03)
+    assert {name: [c.kind for c in own] for name, own in of.changes.items() if own} == {
+        NAMES[3]: ["check"]
+    }
+
+
+def test_two_runs_in_a_row_that_are_off_alike_are_one_row() -> None:
+    factors = np.ones((20, 8))
+    factors[:, 4:6] = 1.4
+
+    of = judged(history(factors))
+
+    assert [(run.after, run.runs) for run in of.shared] == [(4, 2)]
+    assert not any(of.changes.values())
+
+
+def test_cases_of_one_commit_are_not_judged() -> None:
+    assert judged(history(np.ones((20, 1)))).not_judged == {*NAMES}
+    assert judged(history(np.ones((20, 5)))).not_judged == frozenset()

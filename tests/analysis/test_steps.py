@@ -129,4 +129,13 @@ def test_the_newest_commit_is_held_against_its_level_where_files_have_no_interva
 
     assert starts(np.append(quiet, 0.18)) == [40]
     assert starts(np.append(quiet, quiet.max() * 1.5)) == []
-    assert starts(np.append(noise("outliers", 6, 40), 0.18)) == []
+    assert starts(np.append(noise("outliers", 6, 40), 0.05)) == []
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_another_mix_of_the_same_two_processors_is_no_step(share: float) -> None:
+    chance = np.random.default_rng(3)
+    fast = np.concatenate([chance.random(60) < 0.05, chance.random(60) < 1 - share])
+    medians = np.where(fast, 1.0, 1.9) * chance.normal(1, 0.01, 120)
+
+    assert starts(np.log(medians)) == []

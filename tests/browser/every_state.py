@@ -52,6 +52,14 @@ OTHERS["changes with counted work"] = "changes", COUNTED
 EMPTY = "nothing measured"
 PAGES = (*OVERVIEWS, *KERNELS, *OTHERS, EMPTY)
 
+FIRST_OF_TEMPLATES = {
+    next(iter(OVERVIEWS)),
+    next(iter(KERNELS)),
+    *{template: name for name, (template, _) in reversed(OTHERS.items())}.values(),
+    EMPTY,
+}
+"""A page of each template: axe looks at these in ``make test``, at all states in ``.ci/run``."""
+
 
 @dataclass(frozen=True)
 class Report:

@@ -54,9 +54,19 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".asv/results"
 
 
+HASWELL = {"target": "cpu", "made_by": "numba 0.68.1, LLVM 22.1.0, haswell"}
+VECTORS = {"flops_float64": 4096, "flops_lanes_4": 4096}
+SCALARS = {"flops_float64": 4096, "flops_lanes_1": 4096}
+
+
+def on_cpu(**counts: int) -> LaunchRecord:
+    base = {"ir_instructions": 10_000, "load_bytes": 8192, "store_bytes": 4096, **VECTORS}
+    return launch("kernels.add", grid=1, block=1, **base | counts)
+
+
 def lines_after_title(result: Result) -> list[list[str]]:
     lines = result.stdout.splitlines()
-    start = lines.index("Counted work: exact figures of the device in software, and no times")
+    start = lines.index("Counted work: exact figures, and no times")
     return [line.split() for line in lines[start + 1 :]]
 
 
@@ -221,7 +231,7 @@ def test_another_architecture_is_not_judged(results: Path) -> None:
     write(results, "a", launch(architecture=(8, 0), **FINE))
     write(results, "b", launch(architecture=(9, 0), **FINE))
 
-    words = "counted for compute capability 8.0 before, for 9.0 after"
+    words = "counted for compute capability 8.0 before, for compute capability 9.0 after"
     assert words in compare("--fail-on", "counts", code=2).stderr
 
 
@@ -371,7 +381,7 @@ def test_markdown_shows_counts_and_escapes_what_results_say(results: Path) -> No
     shown = compare("--markdown").stdout
 
     assert shown.startswith("<!-- gpubench compare -->\n")
-    assert "#### Counted work: exact figures of the device in software, and no times" in shown
+    assert "#### Counted work: exact figures, and no times" in shown
     assert (
         r"| ▼ grew | add numba\_cuda n=1024 block=256 | barriers | 0 | 32 | +32 (from 0) |  |"
     ) in shown
@@ -379,3 +389,51 @@ def test_markdown_shows_counts_and_escapes_what_results_say(results: Path) -> No
     write(results, "b", missing="<img src=x> | `a`")
     assert r"| ! lost |" in (shown := compare("--markdown").stdout)
     assert r"\<img src=x\> \| \`a\` |" in shown
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        ({}, 0),
+        ({"ir_instructions": 10_200}, 0),  # 2 %
+        ({"ir_instructions": 10_201}, 1),
+        ({"load_bytes": 8192 + 163}, 0),
+        ({"load_bytes": 8192 + 164}, 1),
+        ({"divisions": 16}, 0),
+        ({"divisions": 17}, 1),
+        ({"integer_divisions": 4096}, 1),
+        ({"libm_functions": 100}, 1),
+        ({"calls": 17}, 1),
+        ({"allocations": 17}, 1),
+        ({"conditional_branches": 17}, 1),
+        ({"flops_lanes_4": 4080, "flops_lanes_1": 16}, 1),  # a share vectorized that falls
+        ({"flops_lanes_4": 0, "flops_lanes_2": 4096}, 1),  # narrower vectors
+        ({"ir_instructions": 9_000}, 0),
+        ({"ir_move": 5_000}, 0),
+    ],
+)
+def test_costs_on_the_cpu_may_differ_a_little(
+    results: Path, after: dict[str, int], code: int
+) -> None:
+    write(results, "a", on_cpu(), **HASWELL)
+    write(results, "b", on_cpu(**after), **HASWELL)
+
+    compare("--fail-on", "counts", code=code)
+
+
+def test_another_compiler_or_processor_begins_a_new_baseline_on_the_cpu(results: Path) -> None:
+    write(results, "a", on_cpu(), **HASWELL)
+    newer = "numba 0.69.0, LLVM 23.1.0, haswell"
+    write(results, "b", on_cpu(**SCALARS, flops_lanes_4=0), **HASWELL | {"made_by": newer})
+
+    words = f"counted for {HASWELL['made_by']} before, for {newer} after"
+    assert words in compare("--markdown").stdout
+    compare("--fail-on", "counts", code=2)  # nothing compares
+
+
+def test_more_is_allowed_on_the_cpu_where_it_is_asked_for(results: Path) -> None:
+    write(results, "a", on_cpu(), **HASWELL)
+    write(results, "b", on_cpu(ir_instructions=12_000), **HASWELL)
+
+    compare("--fail-on", "counts", code=1)
+    compare("--fail-on", "counts", "--allow", "ir_instructions=20%", code=0)

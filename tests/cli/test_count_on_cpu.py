@@ -1,4 +1,6 @@
-"""``gpubench count --cpu``: instructions beside each case that is right, and reasons elsewhere."""
+"""``gpubench count --cpu``: what Numba's code does beside each case that is right, and reasons."""
+
+# ruff: noqa: RUF001 (the command writes multiplication signs)
 
 from __future__ import annotations
 
@@ -15,74 +17,94 @@ from gpubench.plan.case import Case
 
 SUITE = """\
 version: 1
-suite: scale
+suite: sums
 kernels:
-  double:
-    sizes: {n: [8]}
+  total:
+    sizes: {n: [1000]}
     arrays:
-      a: {shape: [n], dtype: float32}
-      out: {shape: [n], dtype: float32, intent: out}
+      a: {shape: [n], dtype: float64, fill: normal}
+      out: {shape: [1], dtype: float64, intent: out}
     call: [a, out]
+    work: {flops: 3 * n}
     implementations:
-      numpy: {function: "doubling:double", backend: numpy}
-      again: {function: "doubling:double", backend: numpy}
-      threaded: {function: "doubling:double", backend: numpy}
-      wrong: {function: "doubling:triple", backend: numpy}
+      numpy: {function: "summing:by_numpy", backend: numpy}
+      numba: {function: "summing:by_numba", backend: numba}
+      threaded: {function: "summing:by_numba", backend: numba, threads: [2]}
+      wrong: {function: "summing:wrong", backend: numba}
+      restless: {function: "summing:restless", backend: numba}
 """
 
 KERNELS = """\
 import numpy as np
+from numba import njit
 
-def double(a, out):
-    np.multiply(a, 2, out=out)
+def by_numpy(a, out):
+    out[0] = a.sum()
 
-def triple(a, out):
-    np.multiply(a, 3, out=out)
+@njit(cache=True)
+def by_numba(a, out):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i]
+    out[0] = total
+
+@njit
+def wrong(a, out):
+    out[0] = a[0]
+
+@njit
+def restless(a, out):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i]
+    for _ in range(np.random.randint(10_000)):
+        total += 1e-30
+    out[0] = total
 """
 
 
 @pytest.fixture(autouse=True)
-def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the implementations whose instructions were asked for, all but one of them told."""
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/scale.yaml").write_text(SUITE)
-    (tmp_path / "doubling.py").write_text(KERNELS)
+    (tmp_path / "suites/sums.yaml").write_text(SUITE)
+    (tmp_path / "summing.py").write_text(KERNELS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("GPUBENCH_PRESET", raising=False)
-    asked: list[str] = []
+    return tmp_path
 
+
+def test_code_is_shown_with_counts_and_with_the_reason_of_llvm(project: Path) -> None:
+    result = CliRunner().invoke(main, ["count", "--cpu", "--lines"])
+
+    assert result.exit_code == 1, result.output  # for the wrong one
+    rows = [line.split() for line in result.stdout.splitlines()]
+    (row,) = (row for row in rows if row[:2] == ["sums.total", "numba"] and "right" in row)
+    # Operations, none in vectors, one lane, bytes loaded, and stored with what None takes.
+    assert row[5:10] == ["1,000", "0.0", "%", "1", "8,000"]
+    assert "  line 10: the loop is not vectorized: a sum or product" in result.stdout
+    assert "LLVM, at line 11: cannot prove it is safe to reorder" in result.stdout
+    assert "to do: compile with fastmath={'reassoc'}" in result.stdout
+    assert "skipped: sums.total threaded n=1000 threads=2: it runs with 2 threads" in result.stdout
+    assert "wrong: sums.total wrong n=1000: differs from the baseline" in result.stdout
+    assert "not counted: sums.total restless n=1000: two runs on the same inputs differ" in (
+        result.stdout
+    )
+    assert "sums.total numpy n=1000: LLVM's code is counted of numba" in result.stdout
+    assert "`flops` declares 3,000 operations, 3.00× as many: 1,000 are counted" in result.stdout
+    assert not list(project.rglob("*.nbc")), "counted code must not be kept"
+
+
+def test_json_has_counts_and_instructions_where_these_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def count(cases: Sequence[Case]) -> list[Instructions]:
-        asked.extend(case.implementation_name for case in cases)
-        return [
-            Instructions(None, "two runs differ")
-            if case.implementation_name == "threaded"
-            else Instructions(1234567, None, "callgrind", "haswell", 10)
-            for case in cases
-        ]
+        return [Instructions(1234567, None, "callgrind", "haswell", 10) for _ in cases]
 
     monkeypatch.setattr("gpubench.measure.instructions.count_instructions_of", count)
-    return asked
+    command = ["count", "--cpu", "--callgrind", "-a", "implementation=numba", "--json"]
+    (case,) = json.loads(CliRunner().invoke(main, command).stdout)["cases"]
 
-
-def test_each_right_case_has_its_number_or_the_reason(counted: list[str]) -> None:
-    result = CliRunner().invoke(main, ["count", "--cpu"])
-    assert result.exit_code == 1, result.output  # for the wrong one
-    assert counted == ["numpy", "again", "threaded"]
-    rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["scale.double", "again", "n=8", "right", "1,234,567"] in rows
-    assert ["scale.double", "threaded", "n=8", "right"] in rows
-    assert "  not counted: scale.double threaded n=8: two runs differ" in result.stdout
-    assert (
-        "instructions of one call by callgrind, one thread, compiled for haswell; an empty call is "
-        "taken off"
-    ) in result.stdout
-    assert "wrong: scale.double wrong n=8: differs from the baseline" in result.stdout
-
-
-def test_json_has_the_number_and_how_it_was_counted(counted: list[str]) -> None:
-    result = CliRunner().invoke(main, ["count", "--cpu", "-a", "implementation=again", "--json"])
-    (case,) = json.loads(result.stdout)["cases"]
     assert case["instructions"] == {
         "count": 1234567,
         "missing": None,
@@ -90,3 +112,14 @@ def test_json_has_the_number_and_how_it_was_counted(counted: list[str]) -> None:
         "processor": "haswell",
         "empty_call": 10,
     }
+    counts = case["counts"]
+    assert (counts["target"], counts["missing"]) == ("cpu", None)
+    assert counts["totals"]["flops_float64"] == 1000
+    assert counts["derived"] == {"flops": 1000, "vectorized_share": 0.0, "widest_lanes": 1}
+    assert sum(line["counts"].get("load_bytes", 0) for line in counts["lines"]) == 8000
+
+
+def test_callgrind_alone_is_refused() -> None:
+    result = CliRunner().invoke(main, ["count", "--callgrind"])
+    assert result.exit_code == 2
+    assert "--callgrind counts on the CPU: give --cpu too" in result.output

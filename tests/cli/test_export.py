@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 
@@ -240,3 +241,17 @@ def test_a_name_that_is_too_long_for_bencher_keeps_both_ends() -> None:
 
 def test_the_command_offers_the_formats_that_exist() -> None:
     assert (*export_formats.WRITERS, "csv", "parquet") == EXPORT_FORMATS
+
+
+@pytest.mark.parametrize("writer", export_formats.WRITERS.values())
+def test_a_disturbed_time_is_no_number_for_another_program(
+    writer: Callable[[Sequence[export_formats.ExportedCase]], str],
+) -> None:
+    quiet, loud = (CaseName("s", "k", name, "kernel", "n=4") for name in ("quiet", "loud"))
+    cases = [case(quiet, seconds=2.0, disturbed=0.01), case(loud, seconds=9.0, disturbed=0.9)]
+
+    written = writer(cases)
+
+    assert "quiet" in written and "loud" not in written
+    (said,) = export_formats.left_out(cases)
+    assert said.startswith("left out 1 time that other work on the machine disturbed: ")

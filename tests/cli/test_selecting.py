@@ -13,12 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 from full_kernel import write_full_kernel
 
-from gpubench import asv_plugin
 from gpubench.cli import main
 from gpubench.cli.planning import chosen_cases, planned
 from gpubench.names import verify_command
-from gpubench.record import CaseRecord
-from gpubench.statuses import RecordedStatus
 
 CHECKOUT = Path(__file__).parents[2]
 NOW = "2026-11-26T10:00:00+00:00"
@@ -160,22 +157,3 @@ def test_the_command_for_a_failed_case_names_that_case(
         names = [(one.implementation_name, one.identity) for one in found]
         assert (case.implementation_name, case.identity) in names
         assert len(names) <= 2  # another grid of the same block
-
-
-@pytest.mark.parametrize("status", ["wrong", "failed", "killed", "timed_out"])
-def test_asv_run_ends_with_the_command_for_each_reason(
-    status: RecordedStatus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    records = [
-        CaseRecord("suites.sums__total__numba.time_kernel", f"n={n}", status, NOW, reason="why")
-        for n in (8, 16)
-    ]
-    lines = [(Path("a.jsonl"), record) for record in records]
-    monkeypatch.setattr(asv_plugin, "_lines_of_run", lambda field: lines)
-    monkeypatch.setattr(asv_plugin.log, "info", told.append)
-    asv_plugin.say_why_there_is_no_time()
-    assert told == [
-        f"gpubench: 2 cases {status}: why; "
-        "see `gpubench verify sums::total -a implementation=numba -a n=8`"
-    ]

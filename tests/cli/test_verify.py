@@ -143,3 +143,81 @@ def test_a_case_that_ctrl_c_interrupts_is_counted_as_that_and_never_as_right(mon
     assert shown[-1] == "2 cases: 1 right and 1 interrupted; preset smoke"
     content = json.loads(run("scale::double", "--json", code=130).stdout)
     assert [case["status"] for case in content["cases"]] == ["right", "interrupted"]
+
+
+PAIRS = """\
+version: 1
+suite: pairs
+kernels:
+  add:
+    sizes: {n: [8, 16]}
+    arrays:
+      a: {shape: [n], dtype: float32}
+      out: {shape: [n], dtype: float32, intent: out}
+    call: [a, out]
+    implementations:
+      numpy: {function: "by_pairs:add", backend: numpy}
+      pairs: {function: "by_pairs:add_pairs", backend: numpy}
+      even: {function: "by_pairs:add_even", backend: numpy}
+"""
+
+BY_PAIRS = """\
+import numpy as np
+
+def add(a, out):
+    np.add(a, a, out=out)
+
+def add_pairs(a, out):  # wrong where n is odd
+    even = a.size - a.size % 2
+    out[:even] = a[:even] * 2
+
+def add_even(a, out):
+    if a.size % 2:
+        raise ValueError("n has to be even")
+    np.add(a, a, out=out)
+"""
+
+
+@pytest.fixture
+def pairs():
+    Path("suites/scale.yaml").unlink()
+    Path("suites/pairs.yaml").write_text(PAIRS)
+    Path("by_pairs.py").write_text(BY_PAIRS)
+
+
+def test_a_kernel_that_is_wrong_at_odd_sizes_is_found_without_being_asked_for(pairs):
+    shown = " ".join(lines("pairs", code=1))
+    assert "wrong: pairs.add pairs n=9: differs from the baseline 'numpy': " in shown
+    assert "a run leaves 1 of the 9 elements of 'out' unwritten" in shown
+    assert "no suite declares this size, as at 2 cases more" in shown
+    assert "beside the declared sizes: 6 cases: 3 right and 3 wrong" in shown
+    assert "note: pairs.add even raises an error beside its declared sizes: 3 cases" in shown
+    assert shown.endswith("6 cases: 6 right")
+
+
+def test_sizes_that_a_kernel_is_not_meant_for_are_said_by_a_rule(pairs):
+    path = Path("suites/pairs.yaml")
+    path.write_text(PAIRS + "    exclude: [{when: n % 2 == 1}]\n")
+    assert lines("pairs")[-1] == "6 cases: 6 right"
+
+
+def test_declared_sizes_alone_are_verified_where_that_is_asked_for(pairs):
+    assert lines("pairs", "--declared")[-1] == "6 cases: 6 right"
+    assert lines("pairs", "-a", "n=8")[-1] == "3 cases: 3 right"
+
+
+def test_json_has_the_cases_at_other_sizes_apart(pairs):
+    found = json.loads(run("pairs", "--json", code=1).stdout)
+    assert {case["status"] for case in found["cases"]} == {"right"}
+    undeclared = {case["name"]: case["status"] for case in found["undeclared"]}
+    assert undeclared["suites.pairs__add__pairs.time_kernel n=9"] == "wrong"
+    assert undeclared["suites.pairs__add__numpy.time_kernel n=9"] == "right"
+
+
+def test_a_shape_of_which_half_is_written_is_told_as_a_shape(pairs):
+    Path("by_pairs.py").write_text("def add(a, out):\n    out[: a.size // 2] = a[::2] + a[1::2]\n")
+    Path("suites/pairs.yaml").write_text(PAIRS.partition("      pairs:")[0])
+    shown = " ".join(lines("pairs", "--declared", code=1))
+    assert "a run leaves 4 of the 8 elements of 'out' unwritten" in shown
+    assert "what is written has the shape [4], and the suite declares [8]" in shown
+    assert "race" not in shown

@@ -14,6 +14,8 @@ from stepping_project import make_stepping_project
 
 from gpubench.names import BenchmarkName
 
+pytestmark = pytest.mark.ci
+
 ADD = "suites.steps__add__numpy.time_kernel"
 TWICE = "suites.steps__twice__numpy.time_kernel"
 INCREMENT = "suites.increment__numpy.time_kernel"

@@ -33,6 +33,7 @@ def test_asv_check_accepts_the_benchmarks(project: Project) -> None:
     assert "No problems found" in project.asv("check")
 
 
+@pytest.mark.ci
 def test_asv_run_as_it_is_measures_the_newest_commit(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     copy.asv("run")
@@ -127,6 +128,7 @@ def test_a_grid_beyond_the_limit_is_skipped_and_the_limit_named(history: Project
     assert str(2**50) in reason and str(2**31 - 1) in reason
 
 
+@pytest.mark.ci
 def test_asv_continuous_reports_the_slowdown_and_fails(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     output = copy.asv(

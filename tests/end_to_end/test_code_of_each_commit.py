@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from asv_project import Project, isolated_environment
 
+pytestmark = pytest.mark.ci
+
 SETUP = """\
 from setuptools import Extension, setup
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from asv_project import HERE, Project
 
+pytestmark = pytest.mark.ci
+
 SUITE = "suites/pair.yaml"
 
 

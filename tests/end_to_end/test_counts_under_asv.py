@@ -19,6 +19,8 @@ from gpubench.scaffold.project import find_project, write_project
 from gpubench.work.costs import TRACKED_COSTS
 from gpubench.work.derived import sectors_per_request
 
+pytestmark = pytest.mark.ci
+
 CASE = "n=1000 block=128 device=cuda:0"
 TRACKED = "suites.pair__negate__right.track_"
 KERNEL = "suites.pair__negate__right.time_kernel"
@@ -50,7 +52,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
 def run(project: Project, tag: str, method: str, **variables: str) -> str:
     here = ("--environment", f"existing:{sys.executable}", "--launch-method", method)
     commit = ("--set-commit-hash", project.git("rev-parse", tag))
-    return project.asv("run", *here, *commit, "--bench", "negate__right", **variables)
+    asked = {"GPUBENCH_TRACK": "1", **variables}
+    return project.asv("run", *here, *commit, "--bench", "negate__right", **asked)
 
 
 def counts(project: Project, tag: str) -> list[CountsRecord]:
@@ -170,7 +173,7 @@ shutil.copytree(Path(sys.argv[1], "scaling"), packages / "scaling", dirs_exist_o
 @pytest.mark.thorough
 def test_continuous_fails_of_a_count_that_grew(home: Path, tmp_path: Path) -> None:
     project = make_cuda_project(tmp_path / "scaling", isolated_environment(home))
-    project.environment["GPUBENCH_SOFTCUDA"] = "1"
+    project.environment |= {"GPUBENCH_SOFTCUDA": "1", "GPUBENCH_TRACK": "1"}
     del project.environment["ASV_PYTHONPATH"]  # each commit has its own code
     (tmp_path / "install.py").write_text(INSTALL)
     install = [BORROW, f"in-dir={{env_dir}} python {tmp_path / 'install.py'} {{build_dir}}"]

@@ -13,6 +13,8 @@ from asv_project import HERE, SPAWNING, Project, isolated_environment, make_cuda
 
 from gpubench.record import CaseRecord
 
+pytestmark = pytest.mark.ci
+
 SOFTWARE = {
     "GPUBENCH_SOFTCUDA": "1",
     "SOFTCUDA_FAULTS": "illegal:scale_illegal,lost:scale_lost,hang:scale_hang,oom:30000000",

@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 
 from gpubench.suite.schema import FILE
 
+pytestmark = pytest.mark.ci
+
 SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for package in ("gpubench", "softcuda")

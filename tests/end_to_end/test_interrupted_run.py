@@ -13,6 +13,8 @@ import pytest
 from asv_project import Project
 from stepping_project import kill, processes_of, start
 
+pytestmark = pytest.mark.ci
+
 RUN = ("run", "--bench", "increment", "slower..main")
 NEWER, OLDER = "mended", "wrong"
 """asv begins with the newest commit."""

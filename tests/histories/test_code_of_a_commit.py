@@ -8,6 +8,8 @@ import sys
 import pytest
 from history_project import BUILD, COMPILE, EDITABLE, INSTALL, KERNEL, History, K
 
+pytestmark = pytest.mark.ci
+
 BEFORE, AFTER = 1e-3, 7e-3
 
 KEEPING = {"project": "another", "install": (INSTALL.replace(" --force-reinstall", ""),)}

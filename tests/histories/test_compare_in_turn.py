@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from history_project import History
 
+pytestmark = pytest.mark.ci
+
 KERNELS = """\
 import numpy as np
 

@@ -11,6 +11,8 @@ from history_project import CASE, KERNEL, SUITE, History
 from gpubench.project.opening import project_table
 from gpubench.results import CaseName
 
+pytestmark = pytest.mark.ci
+
 KERNEL_OF_S = CaseName("s", "k", "kernel", "kernel", CASE)
 
 HERE = "-E", f"existing:{sys.executable}"

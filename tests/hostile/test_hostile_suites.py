@@ -242,7 +242,7 @@ def test_a_scalar_that_its_dtype_does_not_hold_is_a_fault() -> None:
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        ("__main__.x:f", "there is no module '__main__.x'"),
+        ("__main__.x:f", "there is no module '__main__'"),
         ("hostile_module.x:f", "module 'hostile_module' has no 'x'"),
         ("hostile_module:f", "module 'hostile_module' has no 'f'"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,41 @@ def test_a_schema_without_its_texts_is_refused(project: Path) -> None:
 
     assert (code, output) == (2, "")
     assert said.startswith("gpubench: the meanings of fields are docstrings, which Python leaves")
+
+
+def test_a_write_that_is_cut_short_is_an_error_without_a_buffer_too(
+    project: Path, tmp_path: Path
+) -> None:
+    with (tmp_path / "cut").open("w") as file:
+        done = subprocess.run(
+            [sys.executable, "-u", "-m", "gpubench", "schema"],
+            cwd=project,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)),
+        )
+
+    assert (done.returncode, done.stderr) == (2, "gpubench: File too large\n")
+
+
+@pytest.mark.parametrize(
+    ("closed", "ends"),
+    [
+        ("<&-", (0, "", True)),
+        ("2>&-", (0, "", True)),
+        (
+            ">&-",
+            (2, "gpubench: standard output is closed; send it to a file or to /dev/null\n", False),
+        ),
+        ("<&- >&- 2>&-", (2, "", False)),
+    ],
+)
+def test_a_closed_stream_is_told_in_a_line(
+    project: Path, closed: str, ends: tuple[int, str, bool]
+) -> None:
+    command = ["sh", "-c", f'"$0" -m gpubench check {closed}', sys.executable]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
+
+    assert (done.returncode, done.stderr, done.stdout != "") == ends

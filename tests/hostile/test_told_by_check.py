@@ -66,8 +66,8 @@ WARNINGS = {
         "warning: 'other' is 'numpy' under another name; remove one of them",
     ),
     "a rule without a case": (
-        (CALL, f"{CALL}    exclude: [{{when: n == 5}}]\n"),
-        "warning: this rule excludes no case: `n == 5`",
+        (CALL, f"{CALL}    exclude: [{{when: n == 50}}]\n"),
+        "warning: this rule excludes no case: `n == 50`",
     ),
     "an implementation that no device serves": (
         (OTHER, f"      other: {{{KERNEL}, launch: {{block: [32], grid: cover}}}}\n"),

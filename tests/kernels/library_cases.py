@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.verification import verify
 from gpubench.plan.case import Case
+from gpubench.plan.group import Group
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.suite.arrays import Zip
 from gpubench.suite.loading import load_suites
@@ -73,6 +75,13 @@ GRIDS = {1: ((3,),), 2: ((2, 2),), 3: ((2, 2, 1),)}
 threads than there are elements, and more blocks than a block has threads."""
 
 
+def kernels_with(*backends: str) -> list[str]:
+    """Return ``suite.kernel`` of each kernel that these backends run beside its baseline."""
+    groups = (group for group in small_plan().groups() if group.backend in backends)
+    return list(dict.fromkeys(_kernel(group) for group in groups if group.baseline is not None))
+
+
+@cache
 def small_plan(
     *, wide: bool = False, own_parameters: bool = False, own_launches: bool = False
 ) -> Plan:
@@ -99,6 +108,14 @@ def checked_cases(plan: Plan, backends: tuple[str, ...]) -> Iterator[Case]:
     for case in plan.cases():
         if case.backend in backends and case.baseline() is not None:
             yield case
+
+
+def by_kernel(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Return the cases of each kernel, by ``suite.kernel``."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(_kernel(case.group), []).append(case)
+    return found
 
 
 def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
@@ -139,6 +156,10 @@ def fault(case: Case) -> str | None:
 
 def name(case: Case) -> str:
     return f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name} {case.identity}"
+
+
+def _kernel(group: Group) -> str:
+    return f"{group.loaded.suite.suite}.{group.kernel_name}"
 
 
 def _small(

@@ -53,6 +53,14 @@ class NotingKernel:
         return lambda *arguments: self._queued.append((self._kernel, arguments))
 
 
+def compile_some(*implementations: str) -> dict[str, Compiled]:
+    """Some kernels by title, as of ``compile_library``, by ``suite.kernel.implementation``."""
+    real_linker = environment({software.SWITCH: None})
+    with real_linker, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+        made = pool.map(_compile_implementation, implementations)
+        return {title: compiled for each in made for title, compiled in each.items()}
+
+
 def compile_library(folder: Path | None = None) -> dict[str, Compiled]:
     """All CUDA kernels by title: ``suite.kernel.implementation function(types)``, with constants
     before the function. Compiled side by side, by processes that have nothing of this one's, nor
@@ -63,10 +71,7 @@ def compile_library(folder: Path | None = None) -> dict[str, Compiled]:
     kept = folder and folder / f"{digest()}.json"
     if kept and kept.exists():
         return msgspec.json.decode(kept.read_bytes(), type=dict[str, Compiled])
-    real_linker = environment({software.SWITCH: None})
-    with real_linker, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
-        made = pool.map(_compile_implementation, _implementations())
-        library = {title: compiled for each in made for title, compiled in each.items()}
+    library = compile_some(*_implementations())
     if kept:
         for other in kept.parent.glob("*.json"):
             other.unlink()

@@ -82,6 +82,7 @@ def test_the_kernel_is_measured_at_once(copy: Path) -> None:
     assert "65536" in measured
 
 
+@pytest.mark.ci
 def test_the_tests_of_the_library_find_the_kernel(copy: Path) -> None:
     passed = run(f"{commands()[3]} -v -p no:cacheprovider", copy)
     assert re.search(r"\d\d+ passed", passed)

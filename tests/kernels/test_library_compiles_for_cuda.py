@@ -1,15 +1,19 @@
-"""Every CUDA kernel of every suite, compiled and linked as for a GPU, without one."""
+"""Every CUDA kernel of every suite, compiled and linked as for a GPU, without one.
+
+Those of the first suites run in ``make test``, all of them in ``.ci/run``.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import cuda_compiler
 import library_compiler
 import pytest
 from cuda_compiler import ARCHITECTURES, SHOWN, Compiled
-from library_cases import FOLDER, checked_cases, small_plan
+from library_cases import FOLDER, kernels_with
 
 from gpubench.backends import software
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
@@ -18,14 +22,12 @@ from gpubench.suite.loading import load_suites
 
 SHARED_BYTES_BY_DEFAULT = 48 * 1024  # on every architecture (CUDA C++ Programming Guide)
 REGISTERS = 65_536  # of a block, on every architecture
-GROUPS = sorted(
-    {
-        f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name}"
-        for case in checked_cases(small_plan(), ("numba_cuda",))
-    }
-)
+of_each_kernel = pytest.mark.parametrize("kernel", kernels_with("numba_cuda"))
 
-of_each_implementation = pytest.mark.parametrize("implementation", GROUPS)
+FIRST = [
+    *(f"{name}.{name}.numba_cuda" for name in ("vector_add", "increment_by_one", "multiply")),
+    "matmul.matmul.cuda_tiled",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,54 +39,80 @@ def compiled(request: pytest.FixtureRequest) -> dict[str, Compiled]:
     return library_compiler.compile_library(cache and cache.mkdir("compiled-library"))
 
 
-def of(implementation: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
-    return {title: one for title, one in compiled.items() if title.startswith(f"{implementation} ")}
+@pytest.fixture(scope="module")
+def first() -> dict[str, Compiled]:
+    """Return the kernels of ``FIRST`` by their titles."""
+    if (reason := cuda_compiler.missing()) is not None:
+        pytest.skip(reason)
+    return library_compiler.compile_some(*FIRST)
 
 
-@of_each_implementation
-def test_an_implementation_compiles_for_every_architecture(
-    implementation: str, compiled: dict[str, Compiled]
+def of(name: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
+    """Return those of a kernel or of one of its implementations."""
+    return {
+        title: one for title, one in compiled.items() if title.startswith((f"{name}.", f"{name} "))
+    }
+
+
+@pytest.mark.ci
+@of_each_kernel
+def test_a_kernel_compiles_for_every_architecture(
+    kernel: str, compiled: dict[str, Compiled]
 ) -> None:
-    kernels = of(implementation, compiled)
-    assert kernels
-    for kernel in kernels.values():
-        assert list(kernel.needs) == list(ARCHITECTURES.values())
-        assert all(needs.architecture == name for name, needs in kernel.needs.items())
-        assert f".target {ARCHITECTURES[SHOWN]}\n" in kernel.ptx
+    forms = of(kernel, compiled)
+    assert {title.split()[0] for title in forms} == set(largest_blocks(kernel))
+    for form in forms.values():
+        assert list(form.needs) == list(ARCHITECTURES.values())
+        assert all(needs.architecture == name for name, needs in form.needs.items())
+        assert f".target {ARCHITECTURES[SHOWN]}\n" in form.ptx
 
 
-@of_each_implementation
-def test_an_implementation_spills_nothing_and_fits_the_largest_block_it_is_launched_with(
-    implementation: str, compiled: dict[str, Compiled]
+@pytest.mark.ci
+@of_each_kernel
+def test_a_kernel_spills_nothing_and_fits_the_largest_block_it_is_launched_with(
+    kernel: str, compiled: dict[str, Compiled]
 ) -> None:
-    most_registers = REGISTERS // largest_block(implementation)
-    for title, kernel in of(implementation, compiled).items():
-        for needs in kernel.needs.values():
-            assert needs.spill_bytes == 0, title
-            assert 0 < needs.registers <= most_registers, title
-            assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
+    for implementation, threads in largest_blocks(kernel).items():
+        for title, form in of(implementation, compiled).items():
+            for needs in form.needs.values():
+                assert needs.spill_bytes == 0, title
+                assert 0 < needs.registers <= REGISTERS // threads, title
+                assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
 
 
-@of_each_implementation
-def test_an_implementation_in_single_precision_computes_nothing_in_double(
-    implementation: str, compiled: dict[str, Compiled]
+def test_the_first_kernels_compile_for_every_architecture_and_compute_nothing_in_double(
+    first: dict[str, Compiled],
 ) -> None:
-    kernels = of(implementation, compiled)
-    single = [title for title in kernels if "float64" not in title and "complex128" not in title]
-    assert {title: found for title in single if (found := doubles(kernels[title].ptx))} == {}
+    assert {title.split()[0] for title in first} == set(FIRST)
+    for title, form in first.items():
+        assert list(form.needs) == list(ARCHITECTURES.values())
+        assert all(needs.registers > 0 and not needs.spill_bytes for needs in form.needs.values())
+        assert "float64" in title or doubles(form.ptx) == []
 
 
-def largest_block(implementation: str) -> int:
-    """Threads of the largest block among the cases of the suite as it stands."""
-    suite, kernel, name = implementation.split(".")
+@pytest.mark.ci
+@of_each_kernel
+def test_a_kernel_in_single_precision_computes_nothing_in_double(
+    kernel: str, compiled: dict[str, Compiled]
+) -> None:
+    forms = of(kernel, compiled)
+    single = [title for title in forms if "float64" not in title and "complex128" not in title]
+    assert {title: found for title in single if (found := doubles(forms[title].ptx))} == {}
+
+
+@cache
+def largest_blocks(kernel: str) -> dict[str, int]:
+    """Return the threads of the largest block of each CUDA form among the cases of its suite as it
+    stands, by ``suite.kernel.implementation``."""
+    suite, _, name = kernel.partition(".")
     plan = build_plan(load_suites([FOLDER / f"{suite}.yaml"]), gpu_count=1)
-    launches = (
-        case.launch
-        for case in plan.cases()
-        if (case.kernel_name, case.implementation_name) == (kernel, name)
-    )
-    threads = (launch.threads_per_block for launch in launches if launch is not None)
-    return max(count for count in threads if count <= ARCHITECTURE_LIMITS.threads_per_block)
+    largest: dict[str, int] = {}
+    for case in plan.cases():
+        if case.backend == "numba_cuda" and case.kernel_name == name and case.launch is not None:
+            form, threads = f"{kernel}.{case.implementation_name}", case.launch.threads_per_block
+            if threads <= ARCHITECTURE_LIMITS.threads_per_block:
+                largest[form] = max(threads, largest.get(form, 0))
+    return largest
 
 
 def doubles(text: str) -> list[str]:
@@ -102,20 +130,17 @@ def single(kernel: str, compiled: dict[str, Compiled]) -> Compiled:
 
 
 @pytest.mark.parametrize("kernel", ["vector_add_cuda", "increment_by_one_cuda", "multiply_cuda"])
-def test_an_elementwise_kernel_divides_nothing(kernel: str, compiled: dict[str, Compiled]) -> None:
-    assert "div." not in single(kernel, compiled).ptx
+def test_an_elementwise_kernel_divides_nothing(kernel: str, first: dict[str, Compiled]) -> None:
+    assert "div." not in single(kernel, first).ptx
 
 
 @pytest.mark.parametrize(("tile", "kib"), [(8, 0.5), (16, 2), (32, 8)])
 def test_tiles_of_a_product_take_two_squares_of_shared_memory(
-    tile: int, kib: float, compiled: dict[str, Compiled]
+    tile: int, kib: float, first: dict[str, Compiled]
 ) -> None:
-    tiles = [title for title in of("matmul.matmul.cuda_tiled", compiled) if "float32" in title]
+    tiles = [title for title in of("matmul.matmul.cuda_tiled", first) if "float32" in title]
     needs = [
-        need
-        for title in tiles
-        if f" tile={tile} " in title
-        for need in compiled[title].needs.values()
+        need for title in tiles if f" tile={tile} " in title for need in first[title].needs.values()
     ]
     assert {need.shared_bytes for need in needs} == {kib * 1024}
 

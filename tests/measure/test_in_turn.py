@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpubench.analysis.sequential import doubt_of, verdict_in_turn
+from gpubench.analysis.sequential import Evidence
+from gpubench.cli.comparing import PairJudge
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import Turns, jobs_in_turn, measure_in_turn
 from gpubench.measure.outcomes import case_record
@@ -52,16 +52,21 @@ class ScriptedBench:
     fails: dict[tuple[int, int], str] = field(default_factory=dict)
     """Status of what fails, by side and size."""
     interrupted_after: int | None = None
+    lasts: dict[int, float] = field(default_factory=dict)
+    """Seconds that a process takes, by size; 1 without."""
 
     def begin_round(self) -> None:
         self.rounds += 1
 
-    def take(self, side: int, job: Job) -> Measured:
+    def take(self, side: int, job: Job, seconds_left: float) -> Measured | None:
         if len(self.taken) == self.interrupted_after:
             raise KeyboardInterrupt
         size = int(job.case.values["n"])
         self.taken.append((side, size))
-        self.now += 1
+        lasts = self.lasts.get(size, 1.0)
+        self.now += min(lasts, seconds_left)
+        if lasts > seconds_left:
+            return None
         record = case_record(job.case, job.time, "ok")
         if status := self.fails.get((side, size)):
             return Measured(replace(record, status=status, reason="it says so"))  # type: ignore[arg-type]
@@ -71,9 +76,16 @@ class ScriptedBench:
         return self.now
 
 
-def measure(bench: ScriptedBench, work: Sequence[Job], seconds: float = 1000.0) -> dict[int, Turns]:
-    doubt = partial(doubt_of, cases=len(work))
-    return dict(measure_in_turn(work, bench, doubt, seconds, bench.clock))
+def measure(
+    bench: ScriptedBench, work: Sequence[Job], seconds: float = 1000.0
+) -> tuple[dict[int, Turns], Evidence]:
+    evidence = Evidence(len(work))
+    turns = dict(measure_in_turn(work, bench, PairJudge(evidence), seconds, bench.clock))
+    return turns, evidence
+
+
+def pairs_of(turns: dict[int, Turns]) -> list[int]:
+    return [len(turns[place].logs) for place in sorted(turns)]
 
 
 def noisy(slower: float, size: int, noise: float = 0.01) -> Callable[[int, Job], float]:
@@ -91,49 +103,63 @@ def test_processes_that_are_samples_are_left_out(work: list[Job]) -> None:
     assert [job.time for job in work] == ["kernel"] * 3
 
 
-def test_every_second_round_has_the_other_order(work: list[Job]) -> None:
-    bench = ScriptedBench(lambda side, job: 1.0)
+def test_every_second_pair_has_the_other_order(work: list[Job]) -> None:
+    bench = ScriptedBench(noisy(1.0, 8, noise=0.5))
     measure(bench, work[:1], 8.5)
     assert [side for side, _ in bench.taken] == [0, 1, 1, 0, 0, 1, 1, 0]
     assert bench.rounds == 4
 
 
 def test_what_is_twice_as_slow_is_found_and_the_rest_is_the_same(work: list[Job]) -> None:
-    turns = measure(ScriptedBench(noisy(2.0, 16)), work)
-    verdicts = [verdict_in_turn(turns[place].logs, 3)[0] for place in range(3)]
-    assert verdicts == ["same", "slower", "same"]
-    assert all(one.is_sure for one in turns.values())
+    turns, evidence = measure(ScriptedBench(noisy(2.0, 16)), work)
+    assert [case.verdict for case in evidence.cases] == ["same", "slower", "same"]
+    assert evidence.sure == {1}
+    assert max(pairs_of(turns)) <= 5
 
 
-def test_a_case_whose_verdict_is_sure_gets_no_more_pairs(work: list[Job]) -> None:
+def test_a_decided_case_gets_no_more_pairs(work: list[Job]) -> None:
     bench = ScriptedBench(noisy(2.0, 16))
-    turns = measure(bench, work)
-    pairs = [len(turns[place].logs) for place in range(3)]
-    assert pairs == [9, 11, 9]  # the first looks at an error for one case, and for three
-    assert len(bench.taken) == 2 * sum(pairs)
+    turns, _ = measure(bench, work)
+    assert len(bench.taken) == 2 * sum(pairs_of(turns))
 
 
-def test_the_most_unsure_case_comes_first(work: list[Job]) -> None:
-    def seconds(side: int, job: Job) -> float:
-        return 1.0 if job.case.values["n"] != 32 else 1.0 + (len(bench.taken) % 3)
-
-    bench = ScriptedBench(seconds)
-    measure(bench, work, 24)
-    firsts = [bench.taken[place][1] for place in range(0, len(bench.taken), 6)]
-    assert firsts[0] == 8  # nothing is known yet
-    assert firsts[2:] == [32] * len(firsts[2:])
+def test_a_case_alone_needs_no_other(work: list[Job]) -> None:
+    turns, evidence = measure(ScriptedBench(noisy(2.0, 8)), work[:1])
+    assert evidence.cases[0].verdict == "slower"
+    assert pairs_of(turns) <= [5]
 
 
-def test_the_time_that_is_given_is_kept(work: list[Job]) -> None:
+def test_each_case_has_its_first_pairs_before_the_likeliest_gets_more(work: list[Job]) -> None:
+    bench = ScriptedBench(noisy(1.3, 32, noise=0.1))
+    measure(bench, work, 40)
+    assert [bench.taken[place][1] for place in range(0, 18, 2)].count(32) == 3
+    assert bench.taken[18][1] == bench.taken[20][1] == 32
+
+
+def test_a_pair_that_would_not_fit_is_not_begun(work: list[Job]) -> None:
     bench = ScriptedBench(noisy(1.0, 8, noise=0.3))
-    turns = measure(bench, work, 15.5)
-    assert bench.now <= 15.5
-    assert [len(turns[place].logs) for place in range(3)] == [3, 2, 2] or len(bench.taken) == 14
-    assert not any(one.is_sure for one in turns.values())
+    measure(bench, work, 15.5)
+    assert bench.now == 14
+    assert len(bench.taken) == 14
+
+
+def test_the_mean_of_all_pairs_stands_for_a_case_that_had_none(work: list[Job]) -> None:
+    bench = ScriptedBench(noisy(1.0, 8, noise=0.3), lasts={8: 5.0})
+    turns, _ = measure(bench, work, 15)
+    assert [*turns] == [0]  # another pair of 10 s would end after 20
+
+
+def test_a_process_that_outlasts_the_time_is_ended_and_does_not_count(work: list[Job]) -> None:
+    bench = ScriptedBench(noisy(1.0, 8, noise=0.3), lasts={32: 600.0})
+    turns, evidence = measure(bench, work, 60)
+    assert bench.now == 60
+    assert pairs_of(turns) == [1, 1]
+    assert evidence.cases[2].logs == []
 
 
 def test_every_case_gets_a_pair_while_there_is_time(work: list[Job]) -> None:
-    assert sorted(measure(ScriptedBench(lambda side, job: 1.0), work, 5)) == [0, 1, 2]
+    bench = ScriptedBench(lambda side, job: 1.0)
+    assert sorted(measure(bench, work, 6.5)[0]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -142,7 +168,7 @@ def test_a_side_without_a_time_ends_its_case_and_no_other(
     work: list[Job], side: int, status: str
 ) -> None:
     bench = ScriptedBench(noisy(1.0, 8), fails={(side, 8): status})
-    turns = measure(bench, work)
+    turns, evidence = measure(bench, work)
     old, new = turns[0].sides
     assert old is not None
     assert new is not None
@@ -150,13 +176,14 @@ def test_a_side_without_a_time_ends_its_case_and_no_other(
     assert (old.record.status, new.record.status)[1 - side] == "ok"
     assert turns[0].logs == []
     assert bench.taken.count((0, 8)) == bench.taken.count((1, 8)) == 1
-    assert len(turns[1].logs) == 9
+    assert [case.verdict for case in evidence.cases[1:]] == ["same", "same"]
 
 
 def test_ctrl_c_leaves_what_is_known_so_far(work: list[Job]) -> None:
     bench = ScriptedBench(noisy(2.0, 8), interrupted_after=7)
+    judge = PairJudge(Evidence(3))
     seen: dict[int, Turns] = {}
     with pytest.raises(KeyboardInterrupt):
-        for place, turns in measure_in_turn(work, bench, lambda logs: 1.0, 1000, bench.clock):
+        for place, turns in measure_in_turn(work, bench, judge, 1000, bench.clock):
             seen[place] = turns  # noqa: PERF403 (it is interrupted)
-    assert [len(seen[place].logs) for place in range(3)] == [1, 1, 1]
+    assert pairs_of(seen) == [1, 1, 1]

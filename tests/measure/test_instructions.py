@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.counts.processor import processor_to_compile_for
 from gpubench.measure import instructions
 from gpubench.measure.counted_calls import ANSWERS, CASES, COUNTED_CALLS, Hardware, label
 from gpubench.measure.instructions import (
@@ -19,7 +20,6 @@ from gpubench.measure.instructions import (
     count_instructions,
     count_instructions_of,
     find_counter,
-    processor_to_compile_for,
 )
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
@@ -90,6 +90,7 @@ def pretend_that_callgrind_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_counter()[0] is None, reason=find_counter()[1] or "")
+@pytest.mark.ci
 def test_two_runs_agree_on_a_number_for_numpy_and_numba(cases: dict[str, Case]) -> None:
     names = ("numpy 1000", "numpy 3000", "numba 1000", "numba 3000")
     counted = dict(zip(names, count_instructions_of([cases[n] for n in names]), strict=True))

@@ -1,16 +1,28 @@
 """What is compared with a commit, as far as that needs no asv (`tests/histories` runs it)."""
 
+import shutil
 import subprocess
 
 import pytest
 
 from gpubench.errors import KernelError
-from gpubench.measure.provenance import CommitFiles, Provenance, differs_in_version_alone
+from gpubench.git import list_files
+from gpubench.measure.provenance import (
+    Code,
+    CommitFiles,
+    ImportableFile,
+    Provenance,
+    differs_in_version_alone,
+)
 from gpubench.measure.targets import path_at_commit
 
 
 @pytest.fixture
 def repository(tmp_path):
+    return make_repository(tmp_path)
+
+
+def make_repository(tmp_path):
     (tmp_path / "repo/suites").mkdir(parents=True)
     (tmp_path / "repo/suites/add.cl").write_text("old\n")
     git(tmp_path / "repo", "init", "--quiet")
@@ -113,3 +125,84 @@ def test_the_facts_say_what_is_not_committed_and_whether_somebody_looked():
     assert Provenance("a" * 40, ("s.yaml", "k.py")).facts() == {"uncommitted": "s.yaml, k.py"}
     assert Provenance("a" * 40, ()).facts() == {"uncommitted": None}
     assert Provenance("a" * 40).facts() == {}
+
+
+@pytest.fixture(scope="module")
+def whole_project(tmp_path_factory):
+    """A project with a submodule, which has one itself, and another repository beside them."""
+    tmp_path = tmp_path_factory.mktemp("whole")
+    repository = make_repository(tmp_path)
+    for name in ("inner", "outer", "beside"):
+        made = tmp_path / name
+        made.mkdir()
+        git(made, "init", "--quiet")
+        (made / f"{name}.py").write_text(f"x = '{name}'\n")
+        git(made, "add", ".")
+        git(made, "commit", "--quiet", "-m", "one")
+    add = "-c", "protocol.file.allow=always", "submodule", "--quiet", "add"
+    git(tmp_path / "outer", *add, str(tmp_path / "inner"), "deep")
+    git(tmp_path / "outer", "commit", "--quiet", "-m", "two")
+    git(repository, *add, str(tmp_path / "outer"), "lib")
+    update = "submodule", "--quiet", "update", "--init", "--recursive"
+    git(repository, "-c", "protocol.file.allow=always", *update)
+    git(repository, "commit", "--quiet", "-m", "two")
+    (tmp_path / "beside").rename(repository / "beside")
+    return repository
+
+
+@pytest.fixture
+def project(whole_project, tmp_path):
+    return shutil.copytree(whole_project, tmp_path / "repo", symlinks=True)
+
+
+def test_submodules_are_part_of_a_commit_at_what_it_pins(project):
+    files = CommitFiles(project, "HEAD")
+    assert files.has("lib/outer.py", b"x = 'outer'\n")
+    assert files.has("lib/deep/inner.py", b"x = 'inner'\n")
+    assert files.content("lib/deep/inner.py") == b"x = 'inner'\n"
+    assert not files.has("lib/outer.py", b"x = 2\n")
+    (project / "lib/outer.py").write_text("x = 2\n")
+    git(project / "lib", "commit", "--quiet", "-a", "-m", "newer than the pin")
+    again = CommitFiles(project, "HEAD")
+    assert not again.has("lib/outer.py", b"x = 2\n")
+    (digest,) = again.digests_of(b"x = 2\n")
+    assert again.known([digest]) == {digest}
+
+
+def test_all_repositories_inside_belong_to_the_working_tree(project):
+    (project / "lib/new.py").write_text("")
+    (project / "lib/deep/new.py").write_text("")
+    (project / "loop").symlink_to(project)
+    assert {*list_files(project)} == {
+        *(".gitmodules", "suites/add.cl", "loop", "beside/beside.py"),
+        *("lib/.gitmodules", "lib/outer.py", "lib/new.py", "lib/deep/inner.py", "lib/deep/new.py"),
+    }
+
+
+def test_code_of_repositories_inside_is_no_commit_s_where_it_differs(project):
+    code = Code(CommitFiles(project, "HEAD"), frozenset(), None, project)
+    (project / "lib/deep/inner.py").write_text("x = 3\n")
+
+    def fault(name):
+        file = ImportableFile(project, project / name, code)
+        return file.fault if file.places else "it is of others"
+
+    assert fault("lib/outer.py") is None
+    assert fault("lib/deep/inner.py") == "lib/deep/inner.py"
+    assert fault("beside/beside.py") == "beside/beside.py"
+
+
+def test_a_pin_that_git_does_not_have_proves_nothing(project):
+    missing = f"160000,{'1' * 40},lib"
+    git(project, "update-index", "--cacheinfo", missing)
+    git(project, "commit", "--quiet", "-m", "a pin from elsewhere")
+    for checkout, origin in ((None, project), (project, None)):
+        code = Code(CommitFiles(project, "HEAD"), frozenset(), checkout, origin)
+        assert ImportableFile(project, project / "lib/outer.py", code).fault == "lib/outer.py"
+
+
+def test_a_program_of_a_submodule_is_read_from_the_checkout(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path / "env"))
+    monkeypatch.setenv("ASV_COMMIT", git(project, "rev-parse", "HEAD").strip())
+    found = path_at_commit(project / "lib/deep/add.cl")
+    assert found == tmp_path / "env/project/lib/deep/add.cl"

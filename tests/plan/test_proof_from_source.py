@@ -82,7 +82,7 @@ MISSING = {
     "little_kernels.inner:f": "there is no module 'little_kernels.inner': module 'little_kernels' "
     "has no 'inner'",
     "nowhere_at_all:f": "there is no module 'nowhere_at_all': install the package that has it, "
-    "or run from the folder it is in",
+    "or run from its folder",
 }
 
 
@@ -310,3 +310,13 @@ def test_the_text_of_a_source_file_is_read_beside_the_suite(tmp_path: Path) -> N
 def test_what_cannot_be_shown_is_named() -> None:
     assert source_text(Implementation(function="nowhere:f"), "suite.yaml") == "nowhere:f"
     assert source_text(Implementation(function="math:sqrt"), "suite.yaml") == "math:sqrt"
+
+
+def test_a_package_in_src_that_is_not_installed_is_told_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "src" / "shelved").mkdir(parents=True)
+    (tmp_path / "src" / "shelved" / "cpu.py").write_text("def f(a): pass")
+    monkeypatch.setattr("gpubench.plan.source.SEARCHED_FIRST", [str(tmp_path)])
+    with pytest.raises(KernelError, match=r"no module 'shelved': it is in src/.*pip install -e \."):
+        require("shelved.cpu:f")

@@ -10,17 +10,16 @@ import pytest
 from histories import NUMBA, NUMPY, history_of, snapshot, timed
 from test_sparkline import points_of
 
-from gpubench.analysis.changes import MIN_POINTS, Change
+from gpubench.analysis.changes import Change
 from gpubench.report.findings import (
     basis,
     case_words,
     change_view,
     claim,
     counts_in_words,
-    history_length,
     history_spark,
+    not_judged_words,
     reason_views,
-    rests_on,
 )
 from gpubench.results import CaseName, History, Ratio, Row
 from gpubench.statuses import Status
@@ -165,8 +164,7 @@ def test_counts_are_a_list_for_people() -> None:
     assert counts_in_words(counts) == "1,400 faster, 2 not compared and 1 timed out"
 
 
-def test_a_short_history_says_from_when_on_steps_are_claimed() -> None:
-    assert history_length(MIN_POINTS) is None
-    words = history_length(1)
-    assert words is not None
-    assert words.startswith(f"1 commit measured. Steps are claimed from {MIN_POINTS} on")
+def test_what_is_not_judged_says_what_that_takes() -> None:
+    assert not_judged_words(0, 5) is None
+    assert (not_judged_words(5, 5) or "").startswith("No case is judged yet: ")
+    assert (not_judged_words(2, 5) or "").startswith("2 of 5 cases are not judged yet: ")

@@ -16,6 +16,7 @@ from asv.runner import BenchmarkResult
 from gpubench.record import (
     CaseRecord,
     CountsRecord,
+    CountTarget,
     Disturbance,
     LaunchRecord,
     Line,
@@ -84,9 +85,9 @@ class CommitFiles:
 
     def counts(
         self, benchmark: str, case: str, *launches: LaunchRecord, model: int = 1,
-        missing: str | None = None,
+        missing: str | None = None, target: CountTarget = "cuda", made_by: str | None = None,
     ) -> CommitFiles:  # fmt: skip
-        self.lines.append(CountsRecord(benchmark, case, model, missing, launches))
+        self.lines.append(CountsRecord(benchmark, case, model, missing, launches, target, made_by))
         return self
 
     def facts(self, **facts: object) -> CommitFiles:

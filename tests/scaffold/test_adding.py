@@ -170,3 +170,56 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
     assert done.exit_code == 2
     assert said in done.stderr
     assert not (project / "suites").exists()
+
+
+def test_a_second_form_joins_the_kernel_of_its_baseline(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    path = project / "suites" / "add_parallel.yaml"
+    commented = path.read_text().replace("    devices:", "    # kept\n    devices:")
+    path.write_text(commented)
+    (project / "mine.py").write_text(
+        MODULE.replace("def add_parallel", "def add_serial").replace("parallel=True, ", "")
+        + MODULE.replace("def addCuda(a, b, n)", "def add_cuda(a, b)").replace(
+            "i < n", "i < b.size"
+        )
+    )
+    done = add("mine:add_serial", "--baseline", "mine:add_numpy")
+    assert done.exit_code == 0, done.stderr
+    assert "added the implementation add_serial to add_parallel::add_parallel" in done.stdout
+    done = add("mine:add_cuda", "--baseline", "mine:add_numpy")
+    assert done.exit_code == 0, done.stderr
+    assert [one.name for one in path.parent.iterdir()] == ["add_parallel.yaml"]
+    written = kernel(project, "add_parallel")
+    assert list(written["implementations"]) == ["numpy", "numba", "add_serial", "numba_cuda"]
+    assert written["implementations"]["add_serial"]["backend"] == "numba"
+    assert written["implementations"]["numba_cuda"]["launch"] == {
+        "block": [64, 256],
+        "grid": "cover",
+    }
+    assert written["devices"] == ["cpu", "cuda:0"]
+    assert "    # kept\n" in path.read_text()
+    assert gpubench("check").exit_code == 0
+
+
+def test_a_form_that_does_not_fit_its_baselines_kernel_changes_nothing(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    path = project / "suites" / "add_parallel.yaml"
+    before = path.read_bytes()
+    for function, said in [
+        ("mine:add_parallel", "is the implementation 'numba'"),
+        ("mine:addCuda", "takes 3 arguments"),
+    ]:
+        done = add(function, "--baseline", "mine:add_numpy")
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+        assert path.read_bytes() == before
+
+
+def test_a_form_with_a_name_of_its_own_is_a_suite_of_its_own(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy", "--name", "two").exit_code == 0
+    assert {one.stem for one in (project / "suites").iterdir()} == {"add_parallel", "two"}
+
+
+def test_proposed_sizes_are_odd_somewhere(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    assert any(size % 2 for size in kernel(project, "add_parallel")["sizes"]["n"])

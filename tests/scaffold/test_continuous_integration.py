@@ -17,6 +17,7 @@ import yaml
 from click.testing import CliRunner
 from workflow_steps import read_workflow, steps_of
 
+from gpubench.asv_config import read_configuration
 from gpubench.cli import main
 from gpubench.report.comparison_view import MARKER
 from gpubench.scaffold import continuous_integration
@@ -144,10 +145,31 @@ def test_asv_installs_cuda_for_the_device_in_software(project: Path) -> None:
     assert "installs no numba-cuda" not in printed
 
 
-def test_a_configuration_without_cuda_is_named(project: Path) -> None:
+def test_a_configuration_of_init_without_cuda_gets_it(project: Path) -> None:
     CliRunner().invoke(main, ["init", str(project)])
+    path = project / "asv.conf.json"
+    before = read_configuration(path)
+
+    printed = init(project, "github")
+
+    after = read_configuration(path)
+    assert "added to asv.conf.json: numba-cuda" in printed
+    assert "installs no numba-cuda" not in printed
+    assert after["matrix"]["req"] == {**before["matrix"]["req"], "numba-cuda": []}
+    assert after["install_command"][1:] == before["install_command"]
+    assert "numba-cuda[cu13]" in after["install_command"][0]
+    assert "// Compiles Numba's functions on all processors" in path.read_text()
+    assert "added to asv.conf.json" not in init(project, "github")
+
+
+def test_a_configuration_that_cannot_be_added_to_is_named_and_kept(project: Path) -> None:
+    CliRunner().invoke(main, ["init", str(project)])
+    path = project / "asv.conf.json"
+    twice = path.read_text().replace("{", '{\n/*\n"install_command": [\n*/', 1)
+    path.write_text(twice)
 
     assert "asv.conf.json installs no numba-cuda" in init(project, "github")
+    assert path.read_text() == twice
 
 
 def test_without_the_quick_preset_none_is_named(project: Path) -> None:

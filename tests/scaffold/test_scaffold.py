@@ -404,14 +404,28 @@ def test_the_next_steps_of_a_new_project_begin_with_its_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert next_steps(tmp_path, write_project(tmp_path)) == [
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files = write_project(tmp_path)
+    assert next_steps(tmp_path, files) == [
         "git init",
         "git add . && git commit -m 'Benchmarks'",
         "asv machine --yes",
-        "gpubench calibrate  # two minutes: how much runs differ on this machine",
         "GPUBENCH_PRESET=smoke asv run HEAD^!",
         "gpubench report",
     ]
+    (tmp_path / ".asv-machine.json").write_text("{}")
+    assert "asv machine --yes" not in next_steps(tmp_path, files)
+
+
+def test_the_next_steps_of_a_measured_project_are_not_those_of_the_first_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = write_project(tmp_path)
+    machine = tmp_path / ".asv/results/mine/machine.json"
+    machine.parent.mkdir(parents=True)
+    machine.write_text("{}")
+    assert next_steps(tmp_path, files) == ["git init", "git add . && git commit -m 'Benchmarks'"]
 
 
 def test_a_repository_is_not_made_twice(tmp_path: Path) -> None:

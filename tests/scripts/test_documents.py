@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import yaml
 
+from gpubench.counts.instructions import format_cpu_reference
 from gpubench.results import open_table
 from gpubench.suite.loading import load_suites
 from softcuda.counts import format_reference
@@ -42,6 +43,12 @@ def test_the_page_of_counts_defines_each_of_them() -> None:
     _, _, rest = (DOCS / "counts.md").read_text().partition("<!-- counts -->\n")
     written, end, _ = rest.partition("<!-- end of counts -->")
     assert end and written == format_reference(), "run scripts/format_reference.py"
+
+
+def test_the_page_of_counts_defines_each_of_the_cpu() -> None:
+    _, _, rest = (DOCS / "counts.md").read_text().partition("<!-- counts on the CPU -->\n")
+    written, end, _ = rest.partition("<!-- end of counts on the CPU -->")
+    assert end and written == format_cpu_reference(), "run scripts/format_reference.py"
 
 
 def test_every_environment_variable_is_explained() -> None:

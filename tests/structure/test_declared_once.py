@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -28,16 +29,23 @@ def engine() -> Iterator[Path]:
             yield path
 
 
-def places_of(words: Collection[str], least: int) -> set[str]:
-    """Return the modules in which one tuple, list, set or mapping has so many of these words."""
-    found = set()
+@cache
+def listings() -> tuple[tuple[str, frozenset[object]], ...]:
+    """Return the constants of each tuple, list, set and mapping of the engine, with its module."""
+    found = []
     for path in engine():
+        place = path.relative_to(ENGINE).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-            listed = {part.value for part in parts if isinstance(part, ast.Constant)}
-            if len(listed & set(words)) >= least:
-                found.add(path.relative_to(ENGINE).as_posix())
-    return found
+            listed = frozenset(part.value for part in parts if isinstance(part, ast.Constant))
+            if listed:
+                found.append((place, listed))
+    return tuple(found)
+
+
+def places_of(words: Collection[str], least: int) -> set[str]:
+    """Return the modules in which one tuple, list, set or mapping has so many of these words."""
+    return {place for place, listed in listings() if len(listed & set(words)) >= least}
 
 
 def test_every_labelled_time_is_declared_and_can_be_taken() -> None:

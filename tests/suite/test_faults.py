@@ -9,6 +9,8 @@ from collections.abc import Callable
 import pytest
 from small_suite import SUITE
 
+from gpubench.errors import Fault, join_repeats
+
 Faults = Callable[..., list[str]]
 
 
@@ -228,3 +230,14 @@ def test_every_array_whose_fill_leads_into_a_circle_is_told(faults: Faults) -> N
     assert [fault.partition(": ")[2] for fault in faults(text)] == [
         f"array {name!r} is filled like itself; fill one of them" for name in "cde"
     ]
+
+
+def test_faults_of_one_message_are_one_with_the_places_of_the_others() -> None:
+    places = [("a.yaml", 3), ("a.yaml", 5), ("a.yaml", 4), ("b.yaml", 3), ("c.yaml", 9)]
+    (joined,) = join_repeats(Fault(path, line, 1, "no module") for path, line in places)
+    assert str(joined) == "a.yaml:3:1: no module (so in lines 4 and 5, b.yaml:3 and c.yaml:9)"
+
+
+def test_of_many_places_some_are_named() -> None:
+    (joined,) = join_repeats(Fault(f"{number}.yaml", 1, 1, "no module") for number in range(20))
+    assert str(joined).endswith("4.yaml:1, 5.yaml:1, 6.yaml:1 and 13 places more)")

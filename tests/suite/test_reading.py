@@ -93,7 +93,7 @@ def test_values_on_which_all_yaml_readers_agree_are_read(text: str, value: objec
         ("-.5", "'-.5' is text in YAML 1.1; write -0.5"),
         (".nan", "'.nan' is not a finite number; a finite one is needed"),
         ("", "there is no value here; write one, or leave the field out"),
-        ("null", "there is no value here; write one, or leave the field out"),
+        ("null", "'null' is no value; write one, or leave the field out; \"null\" is the text"),
         ("9" * 50, f"'{'9' * 37}...' is too large; numbers go up to 2**128"),
         ("!!int 3", "the tag 'tag:yaml.org,2002:int' is not part of the format; remove it"),
     ],
@@ -114,6 +114,17 @@ def test_the_colon_of_a_fault_is_that_of_the_value() -> None:
 )
 def test_a_key_is_text(text: str) -> None:
     assert len(faults_of(text)) >= 1
+
+
+@pytest.mark.parametrize("text", ["null", "~", "Null"])
+def test_a_name_that_yaml_reads_as_nothing_is_to_be_quoted(text: str) -> None:
+    message = f'{text} is no name but nothing in YAML; write "{text}" in quotes'
+    assert faults_of(f"a:\n  {text}: 2") == [f"f:2:3: {message}"]
+    assert faults_of(f'a:\n  "{text}": 2') == []
+
+
+def test_a_colon_without_a_name_asks_for_one() -> None:
+    assert faults_of("?\n: 2")[0] == "f:1:2: there is no name before this colon; write one"
 
 
 def test_a_duplicate_key_names_the_line_of_the_first() -> None:

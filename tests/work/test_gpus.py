@@ -18,6 +18,9 @@ DATA_SHEETS = {
     "B200": (75.0, 37.5, None),
 }
 
+L2_MIB = {"T4": 4, "A100": 40, "RTX 4090": 72, "H100": 50, "B200": 126}
+"""Cache of white papers, in MiB."""
+
 A10 = """\
 name: A10
 architecture: 8.6
@@ -50,6 +53,12 @@ def test_a_gpu_is_found_however_its_name_is_spaced(written: str) -> None:
 def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
     with pytest.raises(SuiteError, match=r"T4, A100, RTX 4090, H100, B200.*did you mean 'H100'"):
         load_gpu("H10O")
+
+
+def test_the_l2_cache_has_the_bytes_of_the_white_paper() -> None:
+    assert {name: gpu.l2_bytes for name, gpu in GPUS.items()} == {
+        name: mib * 1024 * 1024 for name, mib in L2_MIB.items()
+    }
 
 
 def written(folder: Path, text: str) -> str:

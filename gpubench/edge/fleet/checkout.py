@@ -18,7 +18,7 @@ from gpubench.edge.fleet.shares import Share
 from gpubench.errors import GpubenchError
 from gpubench.processes import end_with_parent
 
-OURS = "gpubench.fleet"
+OURS = "gpubench.edge.fleet"
 """Setting of git that marks a clone as made here: only such a one is brought to another commit."""
 
 ASV_SHUTDOWN_SECONDS = 5.0

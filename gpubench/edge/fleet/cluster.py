@@ -48,7 +48,7 @@ takes."""
 RETRY_SECONDS = 5.0
 """Between two attempts to join a scheduler that is not there: a restart takes about as long."""
 
-PROGRESS = re.compile(r"\[\s*([\d.]+)%\]")
+PROGRESS = re.compile(r"\[\s*(\d{1,3}(?:\.\d{1,3})?)%\]", re.ASCII)
 """Of asv's lines."""
 
 

@@ -312,8 +312,10 @@ def status(scheduler: str, as_json: bool, **tls: Any) -> None:
     from gpubench.edge.fleet import coordinator
 
     with connection as client:
-        machines = coordinator.described(client)
-        run = client.get_metadata(coordinator.METADATA, {})
+        machines, refused = coordinator.described(client)
+        run = coordinator.last_run(client)
+    for line in refused:
+        ERR.print(line)
     if as_json:
         print_json({"machines": machines, "run": run})
         return

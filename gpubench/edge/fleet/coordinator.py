@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import os
 import platform
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
@@ -17,9 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Full, Queue
 from typing import Any
 
+import msgspec
 from distributed import Client, Future, wait
 
 from gpubench.edge.fleet.cluster import (
@@ -33,6 +33,19 @@ from gpubench.edge.fleet.cluster import (
     time_cases,
 )
 from gpubench.edge.fleet.equality import groups_of, proof_commands
+from gpubench.edge.fleet.messages import (
+    MAX_SAID,
+    MAX_WORD,
+    Description,
+    Malformed,
+    Piece,
+    Progress,
+    Said,
+    SentTimes,
+    is_file_name,
+    read,
+    read_machine,
+)
 from gpubench.edge.fleet.parcels import (
     Damaged,
     add_lines,
@@ -46,6 +59,8 @@ from gpubench.edge.fleet.parcels import (
 from gpubench.edge.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
 from gpubench.errors import GpubenchError
 from gpubench.plan.plan import Plan
+from gpubench.report.text import duration
+from gpubench.suite.tree import shortened
 
 Say = Callable[[str], object]
 """Tells a person."""
@@ -76,8 +91,13 @@ HOLDER = ["gpubench", "holder"]
 TELL_SECONDS = 15.0
 """Between two lines that say how far machines are within their shares."""
 
-MACHINE_NAME = re.compile(r"\w[\w.+ -]{0,99}")
-"""It is the name of a folder: who joins is not to write elsewhere."""
+MAX_PIECES = 256
+"""Pieces of records that wait to be kept: a machine sends one every five seconds at most, and all
+are kept once a second."""
+
+MAX_LOGS, MAX_LOG_BYTES = 1_000, 2**26
+"""Machines whose processes are written down, and bytes of each one's log: 64 MiB are the lines of
+some hundred runs."""
 
 
 @dataclass
@@ -148,19 +168,27 @@ def machines_of(
 
     Raises ``GpubenchError`` where there is none at all.
     """
-    workers = described(client)
-    addresses = {one["machine"]: one["address"] for one in workers}
-    if len(addresses) < len(workers):
-        ((name, _),) = Counter(one["machine"] for one in workers).most_common(1)
-        raise GpubenchError(f"several workers are called {name}; give each a --machine of its own")
-    wanted = set(only) or set(addresses)
-    refused, ready = [f"{name} is not there" for name in sorted(wanted - set(addresses))], []
+    workers, refused = described(client)
+    named = defaultdict[str, list[str]](list)
+    for one in workers:
+        named[one["machine"].casefold()].append(one["machine"])
+    several = {name for names in named.values() if len(names) > 1 for name in names}
+    addresses = {one["machine"]: one["address"] for one in workers if one["machine"] not in several}
+    wanted = set(only) or {*addresses, *several}
+    refused += [f"{name} is not there" for name in sorted(wanted - {*addresses, *several})]
+    refused += [
+        f"several workers are called {name}; give each a --machine of its own"
+        for name in sorted(wanted & several)
+    ]
+    ready = list[Machine]()
     asked = {name: addresses[name] for name in wanted & set(addresses)}
-    for name, machine in _asked(client, asked, join, repository, head).items():
-        if isinstance(machine, Exception):
-            refused.append(f"{name} takes no part: {machine}")
-        elif not MACHINE_NAME.fullmatch(name) or any("/" in e for e in machine.environments):
-            refused.append(f"{name!r} takes no part: its names are no names of files")
+    for name, answer in _asked(client, asked, join, repository, head).items():
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            machine = read_machine(answer, name, addresses[name])
+        except Exception as error:  # whatever went wrong over there
+            refused.append(f"{shortened(name, 80)} takes no part: {_words(error)}")
         else:
             ready.append(machine)
             facts = (machine.facts.get("cpu"), *machine.gpus, *machine.environments)
@@ -189,11 +217,26 @@ def _asked(
         if future.cancelled():  # by nobody here
             raise SchedulerStopped("the scheduler stopped")
         try:
-            gone = GpubenchError("it has vanished")
-            answers[name] = future.result(timeout=FETCH) if future.done() else gone
+            if not future.done():
+                raise GpubenchError("it has vanished")
+            answers[name] = _result(future)
         except Exception as error:  # whatever went wrong over there
             answers[name] = error
     return answers
+
+
+def _result(future: Future) -> Any:
+    """Return what a task gave. Whatever ended it, which Dask raises here as it was raised there,
+    comes as a ``GpubenchError``: a task that asked its process to end asks nothing of this one."""
+    error = future.exception(timeout=FETCH)
+    if error is not None:
+        raise GpubenchError(_words(error))
+    return future.result(timeout=FETCH)
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error of another machine says, as far as a person would read it."""
+    return shortened(str(error) or type(error).__name__, MAX_WORD)
 
 
 def keepers_of(
@@ -211,7 +254,7 @@ def keepers_of(
     one machine, and where ``keeper`` is one machine's name.
     """
     keepers, kinds = {machine.name: machine.name for machine in machines}, defaultdict(list)
-    if keeper in keepers or not MACHINE_NAME.fullmatch(keeper):
+    if keeper in keepers or not is_file_name(keeper):
         raise GpubenchError(f"--share {keeper!r}: give a name that no machine has")
     for machine in sorted(machines, key=lambda machine: machine.name):
         kinds[machine.kind].append(machine)
@@ -229,11 +272,18 @@ def keepers_of(
     say(f"comparing {', '.join(m.name for m in several[0])} by {len(commands)} kernels")
     addresses = {machine.name: machine.address for machine in several[0]}
     answers = _asked(client, addresses, time_cases, commands, variables or {})
-    times = {name: {} if isinstance(a, Exception) else a for name, a in answers.items()}
+    times = {name: _read_times(answer) for name, answer in answers.items()}
     groups, notes = groups_of(several[0], times, keeper)
     for note in dict.fromkeys(notes.values()):
         say(note)
     return {**keepers, **groups}, notes
+
+
+def _read_times(answer: object) -> SentTimes:
+    """Return times of a machine that it was compared by; none where it failed or sent others."""
+    with suppress(Malformed):
+        return read(SentTimes, answer, "times")
+    return {}
 
 
 # --- what is to be measured
@@ -297,14 +347,6 @@ def expectation(shares: Sequence[Share], keepers: Mapping[str, str]) -> str:
     plural = "" if len(shares) == 1 else "s"
     machines = f"{len(keepers)} machine{'' if len(keepers) == 1 else 's'}"
     return f"{len(shares)} share{plural} for {machines}: {how_long}"
-
-
-def duration(seconds: float) -> str:
-    """Return whole seconds, minutes or hours and minutes, for people."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class Pace:
@@ -376,8 +418,8 @@ class Dispatch:
         self._told = time.monotonic(), ""
         """When and how far machines were said to be."""
         self._begun_at: dict[Future, float] = {}
-        self.pieces: SimpleQueue[tuple[float, Mapping[str, Any]]] = SimpleQueue()
-        client.subscribe_topic(RECORDS, self.pieces.put)
+        self.pieces: Queue[object] = Queue(MAX_PIECES)
+        client.subscribe_topic(RECORDS, self._queue)
 
     def run(self) -> Outcome:
         """Have all shares measured. When it is interrupted, what the machines are doing is
@@ -401,6 +443,12 @@ class Dispatch:
             self.take_lines()
             self.client.cancel(list(self.running))
 
+    def _queue(self, event: tuple[float, object]) -> None:
+        """Put a piece with those that wait; drop it where many do. What is dropped comes with the
+        share again."""
+        with suppress(Full):
+            self.pieces.put_nowait(event[1])
+
     def left(self) -> str | None:
         """Return how long it goes on, for people; ``None`` where nothing says it yet."""
         under_way = [share for _, share in self.running.values()]
@@ -422,12 +470,15 @@ class Dispatch:
 
     def take_lines(self) -> None:
         """Keep lines that have come. What cannot be kept now comes with the share again."""
+        addresses = {machine.name: machine.address for machine, _ in self.running.values()}
         while not self.pieces.empty():
-            _, piece = self.pieces.get()
-            name, new, share = piece["record"], piece["lines"], self.given.get(piece["machine"])
-            begun = self.begun.get(share, {}) if share else {}
-            if share and name in begun and digest(new) == piece["digest"]:
-                with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, GpubenchError):
+                piece = read(Piece, self.pieces.get(), "lines of a record")
+                if addresses.get(piece.machine) != piece.worker:  # another's, or late
+                    continue
+                name, new, share = piece.record, piece.lines, self.given[piece.machine]
+                begun = self.begun.get(share, {})
+                if name in begun and digest(new) == piece.digest:
                     add_lines(self.results_dir, share, name, begun[name], new)
                     begun[name] += new
 
@@ -482,7 +533,7 @@ class Dispatch:
         machine, share = self.running.pop(future)
         took = time.monotonic() - self._begun_at.pop(future)
         try:
-            parcel = future.result(timeout=FETCH)
+            parcel = _result(future)
             count = self.keep(parcel, share, machine, self.begun[share])
         except Damaged as error:
             self.damaged[share] += 1
@@ -493,8 +544,8 @@ class Dispatch:
                 return
             self.give_up(machine, share, str(error))
         except Exception as error:  # whatever went wrong over there
-            self.failures[machine.name] += 1
-            self.give_up(machine, share, str(error) or type(error).__name__)
+            self.failures[machine.name] += IN_A_ROW if isinstance(error, Malformed) else 1
+            self.give_up(machine, share, _words(error))
         else:
             self.failures[machine.name] = 0
             self.outcome.kept += 1
@@ -507,7 +558,8 @@ class Dispatch:
         if self.failures[machine.name] < IN_A_ROW:
             self.idle.append(machine)
         else:
-            self.say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
+            why = f"{IN_A_ROW} shares in a row failed, or what it sends is malformed"
+            self.say(f"{machine.name} gets no more: {why}")
 
     def give_up(self, machine: Machine, share: Share, why: str) -> None:
         """Give the share of a machine that failed to another one; without any it is lost."""
@@ -519,6 +571,14 @@ class Dispatch:
             self.waiting.insert(0, share)
         else:
             self.outcome.lost.append((share, f"{machine.name}: {why}"))
+
+
+def last_run(client: Client) -> dict[str, Any]:
+    """Return how far the last run is; empty where there was none, or something else says so."""
+    with suppress(Malformed):
+        said = client.get_metadata(METADATA, {})
+        return msgspec.structs.asdict(read(Progress, said, "the progress of the last run"))
+    return {}
 
 
 def wait_some(futures: Iterable[Future]) -> list[Future]:
@@ -535,21 +595,38 @@ def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     progress: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    """Address of the first worker that wrote under each name: nobody else writes under it."""
 
-    def append(event: tuple[float, Mapping[str, str]]) -> None:
-        _, said = event
-        if match := PROGRESS.search(said["line"]):
-            progress[said["machine"]] = f"{float(match[1]):.0f} %"
-        if MACHINE_NAME.fullmatch(said["machine"]):
-            with (folder / f"{said['machine']}.log").open("a", encoding="utf-8") as file:
-                file.write(f"{said['line']}\n")
+    def append(event: tuple[float, object]) -> None:
+        with suppress(OSError, Malformed):
+            said = read(Said, event[1], "a line")
+            name, line = said.machine, shortened(said.line, MAX_SAID)
+            if not is_file_name(name) or len(owners) >= MAX_LOGS:
+                return
+            if owners.setdefault(name, said.worker) != said.worker:
+                return
+            if match := PROGRESS.search(line):
+                progress[name] = f"{float(match[1]):.0f} %"
+            with (folder / f"{name}.log").open("a", encoding="utf-8", errors="replace") as file:
+                room = MAX_LOG_BYTES - file.tell()
+                if room > 0:
+                    file.write(f"{line}\n" if room > MAX_SAID else "... the log is full\n")
 
     client.subscribe_topic(LINES_TOPIC, append)
     return progress
 
 
-def described(client: Client) -> list[dict[str, str]]:
+def described(client: Client) -> tuple[list[dict[str, str]], list[str]]:
     """Return what each measuring worker says of itself: ``machine``, ``address``, ``checkout``, and
-    what it ``does``, with the ``progress``."""
+    what it ``does``, with the ``progress``; and why others take no part."""
     answers = client.run(describe, on_error="ignore")  # others' workers have no gpubench
-    return [{"address": address, **one} for address, one in sorted(answers.items()) if one]
+    workers, refused = list[dict[str, str]](), list[str]()
+    for address, one in sorted(answers.items()):
+        try:
+            if one is not None:
+                said = read(Description, one, "what it says of itself")
+                workers.append({"address": address, **msgspec.structs.asdict(said)})
+        except Malformed as error:
+            refused.append(f"{address} takes no part: {error}")
+    return workers, refused

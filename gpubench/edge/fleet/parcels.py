@@ -15,12 +15,29 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
+from gpubench.edge.fleet.messages import (
+    MAX_WORD,
+    Fact,
+    Malformed,
+    SentBenchmark,
+    SentMachine,
+    SentParcel,
+    SentResults,
+    Word,
+    read,
+)
 from gpubench.edge.fleet.shares import Share, class_of
 from gpubench.errors import GpubenchError, describe_error
 from gpubench.files import MAX_BYTES, read_regular
 from gpubench.record import SUFFIX, RunRecord, parse_line, record_name
+from gpubench.results.asv_files import read_result_file
+from gpubench.results.pairs import BenchmarkPairs
+from gpubench.suite.tree import shortened
 
 BENCHMARKS, MACHINE = "benchmarks.json", "machine.json"
 ASV_FORMAT = 2
@@ -77,7 +94,7 @@ def pack(results_dir: Path, share: Share, environments: Sequence[str]) -> Parcel
 
 
 def merge(
-    parcel: Parcel,
+    sent: object,
     share: Share,
     environments: Sequence[str],
     results_dir: Path,
@@ -88,50 +105,123 @@ def merge(
 
     Each file is replaced in one step, the record before the results, as asv does. ``facts`` are
     added to asv's description of the machine; ``begun`` are the lines that ``add_lines`` has put
-    into records meanwhile. Raises ``Damaged``, and ``GpubenchError`` where nothing was measured, or
-    where what lies in ``results_dir`` cannot be read.
+    into records meanwhile. Nothing is replaced unless gpubench can read all that would be there.
+
+    Raises ``Damaged``, ``Malformed``, and ``GpubenchError`` where nothing was measured, or where
+    what lies in ``results_dir`` cannot be read.
     """
-    for name, sent in parcel.digests.items():
-        if digest(parcel.files.get(name, b"")) != sent:
-            raise Damaged(f"{name} is damaged: its digest is not the one that was sent with it")
-    folder, files, added = results_dir / share.keeper, dict[Path, bytes](), 0
+    parcel = read_parcel(sent, share, environments)
+    folder, files, taken = results_dir / share.keeper, dict[Path, bytes](), set[str]()
     for environment in environments:
         name, record = (f(share.commit, environment) for f in (result_name, record_name))
         if name in parcel.files:
-            results, count = merged_results(stored(folder / name), parcel.json(name), share.classes)
-            if count:
+            arrived = _read_results(parcel.json(name), share, environment)
+            results, names = merged_results(stored(folder / name), arrived, share.classes)
+            if names:
                 before = _without(folder / record, begun.get(record, b""), share)
-                arrived = parcel.files.get(record, b"")
-                files[folder / record] = merged_record(before, arrived, share.classes)
+                lines = parcel.files.get(record, b"")
+                files[folder / record] = merged_record(before, lines, share.classes)
                 files[folder / name] = json.dumps(results).encode()
-                added += count
-    if not added:
+                _refuse_unreadable(name, files[folder / name], share.keeper)
+                taken |= names
+    if not taken:
         raise GpubenchError(f"asv kept no results of {share.title}")
-    described = merged_benchmarks(stored(results_dir / BENCHMARKS), parcel.json(BENCHMARKS))
+    arrived = _read_benchmarks(parcel.json(BENCHMARKS), share.classes)
+    described = merged_benchmarks(stored(results_dir / BENCHMARKS), arrived)
     for path, content in (
         (results_dir / BENCHMARKS, described),
-        (folder / MACHINE, {**parcel.json(MACHINE), **facts}),
+        (folder / MACHINE, {**_read_machine(parcel.json(MACHINE), share.keeper), **facts}),
     ):
         files[path] = json.dumps(content, indent=4, sort_keys=True).encode()
     for path, data in files.items():
+        if len(data) > MAX_BYTES:
+            raise Malformed(f"{path} would have {len(data):,} bytes; {MAX_BYTES:,} are read")
+    for path, data in files.items():
         _replace(path, data)
-    return added
+    return len(taken)
+
+
+def read_parcel(sent: object, share: Share, environments: Sequence[str]) -> Parcel:
+    """Return what came of a share as files of the names that it can have, each as it was sent.
+
+    Raises ``Malformed`` for other files and for one without a digest, and ``Damaged`` for one that
+    has another digest than the one that came with it.
+    """
+    parcel = read(SentParcel, sent, "what it sent")
+    names = {BENCHMARKS, MACHINE, *record_names(share, environments)}
+    names |= {result_name(share.commit, environment) for environment in environments}
+    if strange := sorted(parcel.files.keys() - names):
+        raise Malformed(f"it sent {shortened(strange[0], 80)!r}, which is no file of {share.title}")
+    if parcel.files.keys() != parcel.digests.keys():
+        raise Malformed("it sent files without digests, or digests without files")
+    for name, content in parcel.files.items():
+        if len(content) > MAX_BYTES:
+            raise Malformed(f"it sent {name} of {len(content):,} bytes; {MAX_BYTES:,} are read")
+        if digest(content) != parcel.digests[name]:
+            raise Damaged(f"{name} is damaged: its digest is not the one that was sent with it")
+    return Parcel(parcel.files, parcel.digests)
+
+
+def _read_results(content: Mapping[str, Any], share: Share, environment: str) -> dict[str, Any]:
+    """Return a result file that is of this share; raises ``Malformed``."""
+    results = read(SentResults, content, "a result file that it sent")
+    of = (results.commit_hash, results.env_name, results.params.get("machine"))
+    if of != (share.commit, environment, share.keeper):
+        words = ", ".join(shortened(str(each), 80) for each in of)
+        raise Malformed(f"it sent results of {words}, and was asked for {share.title}")
+    return msgspec.to_builtins(results)  # type: ignore[no-any-return]
+
+
+def _read_benchmarks(content: Mapping[str, Any], classes: Collection[str]) -> dict[str, Any]:
+    """Return asv's descriptions of benchmarks of these classes; raises ``Malformed``."""
+    described = {"version": ASV_FORMAT}
+    if content.get("version") != ASV_FORMAT:
+        raise Malformed(f"it sent a {BENCHMARKS} that is not of asv's format {ASV_FORMAT}")
+    for name, entry in content.items():
+        if class_of(name) in classes:
+            if read(SentBenchmark, entry, f"an entry of its {BENCHMARKS}").name != name:
+                raise Malformed(f"an entry of its {BENCHMARKS} has the name of another one")
+            described[name] = entry
+    return described
+
+
+def _read_machine(content: Mapping[str, Any], keeper: str) -> dict[str, Any]:
+    """Return asv's description of a machine under this name; raises ``Malformed``."""
+    read(dict[Word, Fact], content, f"its {MACHINE}")
+    if read(SentMachine, content, f"its {MACHINE}").machine != keeper:
+        raise Malformed(f"its {MACHINE} has the name of another machine than {keeper}")
+    return {**content}
+
+
+def _refuse_unreadable(name: str, content: bytes, keeper: str) -> None:
+    """Raise ``Malformed`` for a result file of which gpubench would leave something out."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "results.json")
+        path.write_bytes(content)
+        try:
+            faults = read_result_file(path, keeper, BenchmarkPairs()).faults
+        except GpubenchError as error:
+            faults = (str(error),)
+    if faults:
+        raise Malformed(f"{name} cannot be kept: {shortened(faults[0], MAX_WORD)}")
 
 
 def merged_results(
     before: Mapping[str, Any], arrived: Mapping[str, Any], classes: Collection[str]
-) -> tuple[dict[str, Any], int]:
-    """asv's result file with those rows of the one that arrived which are of these classes, and how
-    many these are; the other rows stay as they were."""
-    try:
-        rows = {n: row for n, row in arrived["results"].items() if class_of(n) in classes}
-        count, columns = len(rows), arrived["result_columns"]
-        for name, row in rows_of(before).items():
-            rows.setdefault(name, [row.get(column) for column in columns])
-        durations = {**(before.get("durations") or {}), **(arrived.get("durations") or {})}
-        return {**arrived, "results": rows, "durations": durations}, count
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Damaged(f"not a result file of asv: {describe_error(error)}") from error
+) -> tuple[dict[str, Any], set[str]]:
+    """asv's result file with those rows of the one that arrived which are of these classes, and
+    their names; the other rows, and how long others took, stay as they were."""
+    rows = {n: row for n, row in arrived["results"].items() if class_of(n) in classes}
+    names, columns = {*rows}, arrived["result_columns"]
+    for name, row in rows_of(before).items():
+        rows.setdefault(name, [row.get(column) for column in columns])
+    took = {
+        name: seconds
+        for name, seconds in arrived["durations"].items()
+        if name in names or name.startswith("<")  # what asv did before: <build>, <setup_cache ...>
+    }
+    durations = {**(before.get("durations") or {}), **took}
+    return {**arrived, "results": rows, "durations": durations}, names
 
 
 def merged_record(before: bytes, arrived: bytes, classes: Collection[str]) -> bytes:
@@ -174,6 +264,8 @@ def add_lines(results_dir: Path, share: Share, record: str, begun: bytes, new: b
     """Put lines that are ``new`` in the record of a share that is measured now with those that have
     come of it before, so that they stand together."""
     path = results_dir / share.keeper / record
+    if len(begun) + len(new) > MAX_BYTES:
+        raise Malformed(f"it sent more than {MAX_BYTES:,} bytes of {record}")
     if lines := merged_record(b"", begun + new, share.classes):
         _replace(path, _without(path, begun, share) + lines)
 

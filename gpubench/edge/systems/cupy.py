@@ -23,7 +23,7 @@ import numpy as np
 from gpubench.backends import devices
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.cuda_program import program_arguments
-from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed, refuse_launch
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.distribution import require_extra
@@ -102,6 +102,7 @@ class CupySession(CudaSession):
         if not self._is_kernel(function):
             if not callable(function):
                 raise KernelError(f"{function!r} is no function of CuPy's arrays and no kernel")
+            refuse_launch("a function of CuPy's arrays", launch)
             return partial(function, *arguments)
         if isinstance(function, self.cupy.RawKernel):
             arguments = program_arguments(function.code, function.name, {}, arguments)

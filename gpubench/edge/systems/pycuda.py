@@ -24,7 +24,7 @@ import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_driver import checked
-from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed, refuse_launch
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.distribution import require_extra
@@ -99,6 +99,7 @@ class PycudaSession(CudaSession):
             return self._queues(function, needed(launch), arguments)
         if not callable(function):
             raise KernelError(f"{function!r} is no function of PyCUDA's arrays and no kernel")
+        refuse_launch("a function of PyCUDA's arrays", launch)
         return partial(function, *arguments)
 
     def _program(self, source: str, entry: str, constants: Mapping[str, Value]) -> Any:

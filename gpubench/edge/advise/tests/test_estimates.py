@@ -15,6 +15,7 @@ from gpubench.edge.advise.checks import (
     check,
     get_drift,
     hide,
+    is_known,
     keep,
     leave_out,
     predict,
@@ -22,6 +23,7 @@ from gpubench.edge.advise.checks import (
     verifications,
 )
 from gpubench.edge.advise.estimates import (
+    MAX_FACTOR,
     MIN_DRIFT,
     Conditions,
     Curve,
@@ -326,3 +328,14 @@ def test_times_of_the_sample_are_estimated_within_a_few_percent(tmp_path: Path) 
 
     for n in (3000.0, 700_000.0):
         assert at(ways["numpy"].curves["kernel"], n).seconds == pytest.approx(numpy(n), rel=0.05)
+
+
+@pytest.mark.parametrize(("width", "known"), [(1.0, True), (1.001, False)])
+def test_a_time_is_known_whose_interval_is_no_wider_than_the_factor(
+    width: float, known: bool
+) -> None:
+    low = 2.0  # with 1.0, low times the factor and the factor over low are one number
+    estimate = Estimate(3.0, low, MAX_FACTOR * low * width, "measured")
+
+    assert is_known(estimate) == known
+    assert not is_known(None)

@@ -15,7 +15,8 @@ pytest.importorskip("distributed", reason="make test-systems has it")
 
 import distributed
 
-from gpubench.edge.fleet.cluster import RECORDS
+from gpubench.edge.fleet import coordinator
+from gpubench.edge.fleet.cluster import LINES_TOPIC, RECORDS
 from gpubench.edge.fleet.coordinator import (
     ASKED_AGAIN,
     Dispatch,
@@ -27,6 +28,7 @@ from gpubench.edge.fleet.coordinator import (
     expectation,
     keepers_of,
 )
+from gpubench.edge.fleet.messages import Malformed
 from gpubench.edge.fleet.parcels import Damaged, digest
 from gpubench.edge.fleet.shares import Machine, Share
 from gpubench.errors import GpubenchError
@@ -373,3 +375,81 @@ def test_where_what_exists_is_skipped_all_that_is_kept_goes_along(scene: Scene) 
         (share.suite, {RECORD: lines_of("x", share).encode()}) for share in SHARES[:2]
     ]
     assert scene.record() == earlier
+
+
+def fail(error: BaseException) -> Any:
+    raise error
+
+
+EVENTS = (
+    *({}, 5, None, "x", {"machine": "a"}, {"machine": ["a"], "record": "r", "lines": b""}),
+    {"machine": "a", "record": RECORD, "lines": "text", "digest": "x"},
+    {"machine": "a", "record": "../../x", "lines": b"x\n", "digest": digest(b"x\n")},
+    {"machine": "b", "record": RECORD, "lines": b"x\n", "digest": digest(b"x\n")},
+)
+"""None of them is lines of the share that the machine a has."""
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "an error with a long text": lambda: fail(RuntimeError("\x1b]0;title\x07" + "e" * 100_000)),
+    "events of any kind": lambda: [
+        distributed.get_worker().log_event(topic, event)
+        for topic in (RECORDS, LINES_TOPIC)
+        for event in EVENTS
+    ],
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_beside_a_hostile_machine_the_share_of_an_honest_one_arrives(
+    scene: Scene, hostile: str
+) -> None:
+    def task(name: str, share: Share, variables: Any) -> Any:
+        if name == "a":
+            HOSTILE[hostile]()
+            return "hostile"
+        return "honest"
+
+    def keep(parcel: Any) -> None:
+        if parcel == "hostile":
+            raise Malformed("what it sent is malformed")
+
+    own = [Share("c0ffee00", f"suite_{n}", (), name, 1.0) for n in range(2) for name in "abc"]
+    outcome = scene.measure(task, keep, keepers={n: n for n in "abc"}, shares=own)
+
+    assert {name for name, _ in scene.kept} == {"b", "c"}
+    assert (outcome.kept, len(outcome.lost)) == (4, 2)
+    assert max(map(len, scene.said)) < 3_000
+    assert not scene.results.exists()
+
+
+class Topics:
+    """A client, as far as what is logged is concerned."""
+
+    def subscribe_topic(self, topic: str, handler: Callable[[Any], None]) -> None:
+        self.handler = handler
+
+
+def test_logs_are_bounded_and_of_who_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "MAX_LOG_BYTES", 2 * coordinator.MAX_SAID)
+    client = Topics()
+    progress = coordinator.keep_logs(client, tmp_path / "logs")  # type: ignore[arg-type]
+
+    def say(line: Any, machine: Any = "lab", worker: str = "tcp://1") -> None:
+        client.handler((0.0, {"machine": machine, "line": line, "worker": worker}))
+
+    say("[ 40.50%] first \ud800")
+    for line in ("[1.2.3%]", "[999999999999999999%]", 5, None, {}):
+        say(line)
+    say("of another", worker="tcp://2")
+    for name in ("../../evil", "a/b", "", 5, "con", "x" * 300):
+        say("evil", machine=name)
+    for event in EVENTS:
+        client.handler((0.0, event))
+    for _ in range(9):
+        say("x" * 1_000_000)
+
+    (log,) = tmp_path.rglob("*.log")
+    assert log == tmp_path / "logs/lab.log"
+    text = log.read_text(encoding="utf-8")
+    assert text.startswith("[ 40.50%] first ?\n") and "of another" not in text
+    assert len(text) < 3 * coordinator.MAX_SAID and "the log is full" in text
+    assert progress == {"lab": "40 %"}

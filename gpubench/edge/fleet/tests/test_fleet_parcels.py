@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.edge.fleet.messages import Malformed
 from gpubench.edge.fleet.parcels import (
     Damaged,
     Parcel,
@@ -55,7 +56,8 @@ def machine(
     values = {"params": [["'n=8'"]], "version": "1", "duration": 2.0}
     rows = {n: [{**values, "result": [t]}[c] for c in names] for n, t in times.items()}
     content = {"version": 2, "commit_hash": COMMIT, "env_name": "env", "results": rows}
-    content |= {"result_columns": names, "durations": {"<build>": 1.0}, "params": {}}
+    content |= {"result_columns": names, "durations": {"<build>": 1.0}, "date": 0}
+    content["params"] = {"machine": "lab"}
     (of_machine / f"{NAME}.json").write_text(json.dumps(content))
     (of_machine / f"{NAME}.gpubench.jsonl").write_text("".join(lines))
     (of_machine / "machine.json").write_text(json.dumps({"machine": "lab", "version": 1}))
@@ -143,7 +145,7 @@ def broken(parcel: Parcel, name: str, content: bytes, *, noticed: bool) -> Parce
         (f"{NAME}.gpubench.jsonl", b"", True, "its digest is not the one that was sent with it"),
         (f"{NAME}.json", b'{"version": 2', False, "is damaged"),
         (f"{NAME}.json", b"[]", False, "it holds a list"),
-        (f"{NAME}.json", b'{"results": 3}', False, "not a result file of asv"),
+        (f"{NAME}.json", b'{"results": 3}', False, "a result file that it sent is malformed"),
         ("machine.json", b"\x80", False, "is damaged"),
     ],
 )
@@ -153,7 +155,7 @@ def test_a_damaged_parcel_is_refused_whole(
     one = machine(tmp_path / "1", {BLUR: 1.0}, run("a", "1"), case(BLUR))
     parcel = pack(one, share("blur__plain"), ["env"])
     here = tmp_path / "here"
-    with pytest.raises(Damaged, match=message):
+    with pytest.raises((Damaged, Malformed), match=message):
         merge(
             broken(parcel, name, content, noticed=noticed),
             share("blur__plain"),

@@ -1,0 +1,214 @@
+"""`gpubench since`: the commit that made a case slower or faster."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from gpubench.cli import options
+from gpubench.cli.comparing import PairJudge, name_of, sort_out
+from gpubench.cli.console import OUT, echo, interruptible, narrated, print_json
+from gpubench.cli.planning import chosen_cases
+from gpubench.errors import Exit, GpubenchError
+
+if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
+    from gpubench.analysis.bisection import Bisection
+    from gpubench.measure.bisecting import LineCommit
+    from gpubench.measure.direct import Job
+    from gpubench.measure.two_commits import TwoCommits
+    from gpubench.tables.since import EndsReport, SinceReport
+
+
+@click.command()
+@options.names
+@click.option("--good", required=True, metavar="A", help="The older commit, before the change.")
+@click.option("--bad", required=True, metavar="B", help="The newer commit, behind the change.")
+@click.option(
+    "--sure",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Probability at which a commit is the answer.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    default="30m",
+    show_default=True,
+    metavar="DURATION",
+    callback=options.read_duration,
+    help="How long at most, such as 10m or 1h; installing the two ends is extra.",
+)
+@options.environment
+@options.preset
+@options.where
+@options.axes
+@options.json
+def since(
+    names: tuple[str, ...],
+    good: str,
+    bad: str,
+    sure: float,
+    seconds: float,
+    environment: str | None,
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Find the commit that made a case slower or faster.
+
+    NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); name as few
+    cases as show the change, with --where and -a. asv installs both ends, and processes of both
+    take turns until a case surely differs. Then commits between them are measured in turn with the
+    good end, each where it tells most, until one commit has the probability --sure. The line of
+    commits follows first parents. What cannot be installed or measured is skipped, and the answer
+    may be a range.
+
+    Exit code 1: the ends do not differ, or the time was over. Ctrl-C shows what is known so far.
+    """
+    from gpubench.measure.bisecting import read_line
+    from gpubench.measure.in_turn import jobs_in_turn
+    from gpubench.measure.two_commits import installer_of, sides_of
+    from gpubench.tables.since import ends_lines, ends_row, since_lines, since_row
+
+    if not names:
+        raise click.UsageError("Missing argument 'NAME': a suite or a kernel")
+    cases = chosen_cases(names, preset, where, axes)
+    work = jobs_in_turn(cases)
+    with ExitStack() as stack:
+        say = stack.enter_context(narrated("making environments"))
+        event = partial(say, is_event=True)
+        installer = stack.enter_context(installer_of(work, environment, preset, event))
+        ends = [installer.find_commit(label) for label in (good, bad)]
+        line = read_line(installer.repository_path, *ends)
+        event(f"{len(line):,} commits from {ends[0][:8]} to {ends[1][:8]}, along first parents")
+        bench = stack.enter_context(sides_of(installer, (good, bad)))
+        search = _Search(bench, line, sure, monotonic() + seconds, say)
+        both, *_ = sort_out(work, bench)
+        if not both:
+            raise GpubenchError(
+                f"{good} and {bad} have none of these cases in one version: nothing can be compared"
+            )
+        with interruptible() as interrupted:
+            search.compare_ends(both)
+            search.find_commit()
+    command = _command(names, environment, preset, where, axes)
+    report = search.report
+    if report is None:
+        if as_json:
+            print_json(ends_row(search.ends))
+        else:
+            echo("\n".join(ends_lines(search.ends)))
+    elif as_json:
+        print_json(since_row(report, command))
+    else:
+        first, *rest = since_lines(report, command)
+        OUT.print(first, style="bold")
+        echo("\n".join(rest))
+    if interrupted:
+        sys.exit(Exit.INTERRUPTED)
+    if report is None or not report.is_found:
+        sys.exit(Exit.FOUND)
+
+
+def _command(
+    names: Sequence[str],
+    environment: str | None,
+    preset: str | None,
+    where: str | None,
+    axes: Sequence[str],
+) -> str:
+    """Return the command with its cases, without its ends."""
+    given = (("--environment", environment), ("--preset", preset), ("--where", where))
+    options_given = [word for name, value in given if value for word in (name, value)]
+    options_given += [word for axis in axes for word in ("-a", axis)]
+    return shlex.join(["gpubench", "since", *names, *options_given])
+
+
+@dataclass
+class _Search:
+    """A search on its way: what is known when Ctrl-C ends it stays here."""
+
+    bench: TwoCommits
+    line: Sequence[LineCommit]
+    sure: float
+    end: float
+    """When the time is over, by ``monotonic``."""
+    say: Callable[..., None]
+    began: float = field(default_factory=monotonic)
+    jobs: Sequence[Job] = ()
+    ends: EndsReport = field(init=False)
+    report: SinceReport | None = None
+
+    def compare_ends(self, jobs: Sequence[Job]) -> None:
+        """Measure both ends in turn until a case surely differs, and all have first pairs."""
+        from gpubench.analysis.sequential import Evidence
+        from gpubench.measure.in_turn import measure_in_turn
+        from gpubench.report import text
+        from gpubench.tables.since import EndsReport
+
+        self.jobs = jobs
+        evidence = Evidence(len(jobs))
+        good, bad = (side.commit for side in self.bench.sides)
+        failures: dict[int, str] = {}
+        cases = [*zip(map(name_of, jobs), evidence.cases, strict=True)]
+        self.ends = EndsReport(good, bad, cases, self.line, failures)
+        judge = PairJudge(evidence)
+        seconds = self.end - monotonic()
+        measured = measure_in_turn(jobs, self.bench, judge, seconds)
+        for pairs, (place, turns) in enumerate(measured, 1):
+            failed = [side.record for side in turns.sides if side and side.record.status != "ok"]
+            if failed:
+                failures[place] = f"{failed[0].status}: {failed[0].reason}"
+            left = text.duration(max(self.end - monotonic(), 0))
+            self.say(f"comparing the two ends: {text.plural(pairs, 'pair')}, {left} left")
+            if evidence.sure and evidence.has_first_pairs:
+                return
+
+    def find_commit(self) -> None:
+        """Search for the commit by the surest case, where one differs."""
+        from gpubench.analysis.bisection import Bisection
+        from gpubench.measure.bisecting import search_in_turn
+        from gpubench.tables.since import SinceReport
+
+        if not self.ends.changed:
+            return
+        changed = self.ends.changed[0]
+        name, evidence = self.ends.cases[changed]
+        bisection = Bisection(len(self.line), evidence.prior)
+        for log in evidence.logs:
+            bisection.add(len(self.line) - 1, log)
+        reasons: dict[int, str] = {}
+        self.report = SinceReport(self.ends, name, bisection, self.sure, reasons)
+        if self.report.is_found:
+            return
+        left = self.end - monotonic()
+        for step in search_in_turn(self.jobs[changed], self.line, self.bench, bisection, left):
+            if step.skipped_because:
+                reasons[step.place] = step.skipped_because
+            self.report.seconds = monotonic() - self.began
+            self.report.install_seconds += step.install_seconds
+            self.say(self._progress(bisection, step.place))
+            if self.report.is_found:
+                return
+
+    def _progress(self, bisection: Bisection, place: int) -> str:
+        """Say how far the search is."""
+        from gpubench.report import text
+
+        likeliest = bisection.likeliest()
+        left = text.duration(max(self.end - monotonic(), 0))
+        return (
+            f"{text.plural(bisection.pairs, 'pair')}, now {self.line[place].hash[:8]} "
+            f"({place + 1:,} of {len(self.line):,}), likeliest "
+            f"{self.line[likeliest.last].hash[:8]} ({likeliest.probability:.0%}), {left} left"
+        )

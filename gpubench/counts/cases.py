@@ -1,0 +1,151 @@
+"""Counts of cases on the CPU: what a verified run of Numba's code did, ready for the record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts, Values
+from gpubench.counts.hooks import NotCountable
+from gpubench.counts.ir import Place
+from gpubench.counts.remarks import LoopRemark
+from gpubench.measure.bound_case import BoundCase
+from gpubench.measure.check import CheckResult
+from gpubench.names import CPU
+from gpubench.plan.case import Case
+from gpubench.record import CountsRecord, LaunchRecord, LineRecord
+from gpubench.work.counting import import_path
+
+COUNTED_BACKEND = "numba"
+"""Name of the backend whose code has counters."""
+
+VARYING = "two runs on the same inputs differ"
+"""Beginning of the reason why a case has no counts, where its runs do different work."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCode:
+    """What is said of the code of a case beside its counts."""
+
+    called: Mapping[str, int]
+    """How often functions were called that were not inlined, by their names in the code."""
+    loops: tuple[LoopRemark, ...]
+    """What LLVM says of loops that ran, files as in ``LineRecord``."""
+
+
+def is_counted_on_cpu(case: Case) -> bool:
+    """Return whether a case runs code of Numba's on the CPU."""
+    return case.device == CPU and case.backend == COUNTED_BACKEND
+
+
+def why_not_with_one_thread(case: Case) -> str | None:
+    """Return why a case cannot run in a process that counts; ``None`` where it can."""
+    if case.threads in (None, 1):
+        return None
+    return f"it runs with {case.threads} threads, and counts are taken with one"
+
+
+class CaseCounter:
+    """Counts the runs of one case after another in a process."""
+
+    def __init__(self, *, remarks: bool) -> None:
+        """Prepare this process, in which Numba must not have compiled anything before."""
+        self._missing: str | None = None
+        self._runs: list[Values] = []
+        try:
+            self._counter = CpuCounter(remarks=remarks)
+        except NotCountable as error:
+            self._missing = str(error)
+
+    def watch(self, bound: BoundCase) -> None:
+        """Count each run of a case from now on."""
+        self._runs.clear()
+        if self._missing is not None or not is_counted_on_cpu(bound.case):
+            return
+        call = bound.call
+
+        def counted_call() -> Any:
+            result, values = self._counter.count(call)
+            self._runs = [*self._runs[-1:], values]
+            return result
+
+        bound.call = counted_call
+
+    def counts_of(
+        self, bound: BoundCase, result: CheckResult
+    ) -> tuple[CountsRecord | None, CpuCode | None]:
+        """Return what the last run did, and what is said of its code; nothing for a case that runs
+        no code of Numba's, or that is wrong.
+
+        A case whose last two runs did different work has the difference as the reason.
+        """
+        case = bound.case
+        if not is_counted_on_cpu(case) or result.fault is not None:
+            return None, None
+        benchmark = case.benchmark("kernel").asv_name
+        if self._missing is not None:
+            return _missing_record(benchmark, case, self._missing, None), None
+        before, counts = map(self._counter.read, self._runs)
+        made_by = self._counter.made_by
+        if difference := _difference(before, counts):
+            return _missing_record(benchmark, case, f"{VARYING}: {difference}", made_by), None
+        reasons = _reasons_by_place(counts)
+        lines = tuple(
+            LineRecord(import_path(place.file), place.line, counts.lines[place], reasons.get(place))
+            for place in sorted(counts.lines, key=lambda place: (place.file, place.line))
+        )
+        launch = LaunchRecord(
+            kernel=_function_name(case),
+            grid=(1, 1, 1),
+            block=(1, 1, 1),
+            counts=counts.totals,
+            lines=lines,
+        )
+        record = CountsRecord(
+            benchmark, case.identity, CPU_MODEL, None, (launch,), target="cpu", made_by=made_by
+        )
+        loops = (_with_import_path(remark) for remark in counts.remarks)
+        return record, CpuCode(counts.called, tuple(loops))
+
+
+def _with_import_path(remark: LoopRemark) -> LoopRemark:
+    return LoopRemark(
+        import_path(remark.file), remark.line, remark.reason, remark.reason_line, remark.width
+    )
+
+
+def _reasons_by_place(counts: CpuCounts) -> dict[Place, str]:
+    """Return LLVM's reasons at the lines of loops, or where these have no counts at the lines that
+    the reasons are about."""
+    reasons: dict[Place, list[str]] = defaultdict(list)
+    for loop in counts.remarks:
+        if loop.reason is not None:
+            places = [Place(loop.file, line) for line in (loop.line, loop.reason_line or loop.line)]
+            place = next((one for one in places if one in counts.lines), places[0])
+            reasons[place].append(loop.reason)
+    return {place: "; ".join(dict.fromkeys(its)) for place, its in reasons.items()}
+
+
+def _missing_record(benchmark: str, case: Case, reason: str, made_by: str | None) -> CountsRecord:
+    return CountsRecord(benchmark, case.identity, CPU_MODEL, reason, target="cpu", made_by=made_by)
+
+
+def _function_name(case: Case) -> str:
+    return (case.implementation.function or case.implementation_name).replace(":", ".")
+
+
+def _difference(one: CpuCounts, other: CpuCounts) -> str | None:
+    """Return how two runs differ, by the count that does most; ``None`` where they are alike."""
+    names = [
+        name
+        for name in {**one.totals, **other.totals}
+        if one.totals.get(name, 0) != other.totals.get(name, 0)
+    ]
+    if not names:
+        return None
+    name = max(names, key=lambda name: abs(one.totals.get(name, 0) - other.totals.get(name, 0)))
+    return (
+        f"{name} is {one.totals.get(name, 0):,} in one and {other.totals.get(name, 0):,} in another"
+    )

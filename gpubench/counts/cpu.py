@@ -1,0 +1,186 @@
+"""Counts what one call of Numba's compiled code does on the CPU: the part inside a process."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from gpubench.counts.hooks import CountedModule, Hooks, NotCountable
+from gpubench.counts.instructions import called_function, count_instruction
+from gpubench.counts.ir import NO_FILE, Place
+from gpubench.counts.remarks import LoopRemark, RemarkReader
+
+CPU_MODEL = 1
+"""Version of the rules by which is counted; counts of two versions are not compared."""
+
+Values = list[np.ndarray[Any, np.dtype[np.int64]]]
+"""Of each module in the order in which they were compiled: what its counters counted, ``(n,)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCounts:
+    """What one call did. Only instructions that come from a line of Python count: what stands
+    between Python and a kernel, and Numba's management of memory, has none."""
+
+    totals: Mapping[str, int]
+    """By the names of ``CPU_COUNTS``; those that are 0 are left out."""
+    lines: Mapping[Place, Mapping[str, int]]
+    """The same by lines of Python."""
+    called: Mapping[str, int]
+    """How often functions were called that were not inlined, by their names in the code."""
+    remarks: tuple[LoopRemark, ...] = ()
+    """What LLVM says of the loops of what ran, by whole names of files; empty where it was not
+    asked."""
+
+
+class CpuCounter:
+    """Counts calls in this process, in which Numba must not have compiled anything before."""
+
+    def __init__(self, *, remarks: bool = False) -> None:
+        """Put the hooks in place and try them; raise ``NotCountable`` where counts are wrong.
+
+        ``remarks``: LLVM says of each loop why it is not vectorized.
+        """
+        self._remarks = RemarkReader() if remarks else None
+        self._hooks = Hooks(self._remarks.take if self._remarks else tuple)
+        self._arrays: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
+        self._users: dict[int, Place] = {}
+        self._try_hooks()
+
+    @property
+    def made_by(self) -> str:
+        """What made the code that is counted: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
+        named = import_module("numba").config.CPU_NAME
+        return f"{self._hooks.versions()}, {named or 'the processor of this machine'}"
+
+    def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
+        """Call once; return what it returns, and what the counters of all modules say then."""
+        # Numba's, of code that it generates: nobody asked for its lines but this room.
+        warnings.filterwarnings("ignore", "Could not find source for function")
+        for module in self._hooks.modules:
+            self._array(module)[:] = 0
+        result = call()
+        return result, [self._array(module).copy() for module in self._hooks.modules]
+
+    def read(self, values: Values) -> CpuCounts:
+        """Add up what a call counted."""
+        lines: dict[Place, Counter[str]] = defaultdict(Counter)
+        called: Counter[str] = Counter()
+        sources: set[str] = set()
+        for index, (module, of_module) in enumerate(zip(self._hooks.modules, values, strict=False)):
+            for place, counts, function in _read_module(module, of_module):
+                lines[self._real_place(place, index)].update(counts)
+                if function is not None:
+                    called[function] += counts["calls"]
+            if of_module.any():
+                sources |= module.sources
+        totals: Counter[str] = Counter()
+        for of_line in lines.values():
+            totals.update(of_line)
+        return CpuCounts(
+            {name: count for name, count in sorted(totals.items()) if count},
+            {place: {n: c for n, c in sorted(of.items()) if c} for place, of in lines.items()},
+            dict(called),
+            tuple(dict.fromkeys(self._remarks_of(sources, lines))),
+        )
+
+    def _remarks_of(self, sources: set[str], ran: Collection[Place]) -> Iterator[LoopRemark]:
+        """Yield what LLVM said while it optimized these functions, of loops with lines that ran."""
+        for index, module in enumerate(self._hooks.modules):
+            for remark in module.remarks if module.defined & sources else ():
+                place = self._real_place(Place(remark.file, remark.line), index)
+                name = PurePath(place.file).name
+                files = (one.file for one in ran if PurePath(one.file).name == name)
+                if file := next(files, None):
+                    yield replace(remark, file=file, line=place.line)
+
+    def _array(self, module: CountedModule) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if module.symbol not in self._arrays:
+            cells = (ctypes.c_int64 * len(module.counters)).from_address(module.address())
+            self._arrays[module.symbol] = np.ctypeslib.as_array(cells)
+        return self._arrays[module.symbol]
+
+    def _real_place(self, place: Place, index: int) -> Place:
+        """Return the line of code that Numba generated: of its own, as of the loop of ``prange``,
+        it is the line which hands the code on."""
+        if place.file != NO_FILE:
+            return place
+        user = self._user_of(index)
+        return Place(user.file, max(place.line, user.line))
+
+    def _user_of(self, index: int) -> Place:
+        """Return the first line of a later module that names a function of this one, or a wrapper
+        of it."""
+        if index not in self._users:
+            sources = self._hooks.modules[index].sources
+            wrappers = (
+                one.defined for one in self._hooks.modules if one.sources and one.sources <= sources
+            )
+            generated = [f"@{name}" for names in wrappers for name in names]
+            users = (
+                place
+                for module in self._hooks.modules[index + 1 :]
+                for counter in module.counters
+                if counter.measured is None
+                for place, text in zip(
+                    module.lines.places_in(counter.block),
+                    counter.block.instructions,
+                    strict=True,
+                )
+                if place and place.file != NO_FILE and any(name in text for name in generated)
+            )
+            self._users[index] = next(users, Place(NO_FILE, 0))
+        return self._users[index]
+
+    def _try_hooks(self) -> None:
+        """Raise ``NotCountable`` where counters do not count what a known function does, or where
+        Numba asks other caches."""
+        numba, elements = import_module("numba"), 3
+
+        @numba.njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+        def multiply_and_add(x: Any, y: Any) -> None:
+            for i in range(x.size):
+                y[i] = x[i] * 2.0 + 1.0
+
+        x, y = np.zeros(elements), np.zeros(elements)
+        multiply_and_add(x, y)
+        totals = self.read(self.count(lambda: multiply_and_add(x, y))[1]).totals
+        found = {name: totals.get(name, 0) for name in ("flops_float64", "load_bytes")}
+        expected = {"flops_float64": 2 * elements, "load_bytes": x.nbytes}
+        if found != expected:
+            raise NotCountable(
+                f"not counted: {self.made_by} compiles a function of {expected} so that counters "
+                f"say {found}"
+            )
+        if self._hooks.cache_calls != {"load", "save"}:
+            raise NotCountable(
+                f"not counted: {self.made_by} keeps compiled code otherwise than by "
+                "Cache.load_overload and Cache.save_overload, and counted code must not be kept"
+            )
+
+
+def _read_module(
+    module: CountedModule, values: Sequence[int] | np.ndarray[Any, Any]
+) -> Iterator[tuple[Place, Mapping[str, int], str | None]]:
+    """Yield lines with what instructions counted there, and the function that one calls."""
+    for counter, value in zip(module.counters, values, strict=True):
+        times = int(value)
+        if not times:
+            continue
+        places = module.lines.places_in(counter.block)
+        if (measured := counter.measured) is not None:
+            if place := places[counter.instruction]:
+                yield place, {measured.name: measured.unit * times}, None
+            continue
+        for place, text in zip(places, counter.block.instructions, strict=True):
+            if place is not None and (counts := count_instruction(text)):
+                its = {name: times * count for name, count in counts.items()}
+                yield place, its, called_function(text)

@@ -1,0 +1,156 @@
+"""The places of Numba into which counting hooks, and whether they are what they were.
+
+Counting changes a process for as long as it lives: what Numba compiles there has counters, and is
+neither taken from Numba's caches nor kept in them. So it is done in processes of its own, before
+Numba compiles anything.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Any
+
+from gpubench.counts.counters import Counter, instrument
+from gpubench.counts.ir import Lines, parse
+from gpubench.counts.remarks import LoopRemark
+from gpubench.errors import GpubenchError
+
+FIRST_UNTYPED_LLVM = 16
+"""The first LLVM in whose text Numba's pointers have no types."""
+
+_EXPECTED = (
+    ("numba.core.codegen", "JITCPUCodegen._add_module", ("self", "module")),
+    ("numba.core.codegen", "JitEngine.add_module", ("self", "module")),
+    ("numba.core.codegen", "JitEngine._load_defined_symbols", ("self", "mod")),
+    ("numba.core.caching", "Cache.load_overload", ("self", "sig", "target_context")),
+    ("numba.core.caching", "Cache.save_overload", ("self", "sig", "data")),
+    ("numba.core.cpu", "CPUTargetOptions.finalize", ("self", "flags", "options")),
+    ("numba.np.ufunc.ufuncbuilder", "UFuncTargetOptions.finalize", ("self", "flags", "options")),
+)
+"""Module, function and parameters of each hook."""
+
+
+class NotCountable(GpubenchError):
+    """This Numba cannot be counted; the message says which hook is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedModule:
+    """A module that was compiled with counters."""
+
+    counters: Sequence[Counter]
+    lines: Lines
+    defined: frozenset[str]
+    """Names of its functions."""
+    sources: frozenset[str]
+    """Names of the functions that its code comes from, those that were inlined included."""
+    remarks: Sequence[LoopRemark]
+    """What LLVM said while it optimized the module."""
+    engine: Any
+    symbol: str
+
+    def address(self) -> int:
+        """Return where its counts lie; compiles it where that is not done yet."""
+        return int(self.engine.get_global_value_address(self.symbol))
+
+
+class Hooks:
+    """Counters in all that Numba compiles from now on; one for each process."""
+
+    def __init__(self, take_remarks: Callable[[], Sequence[LoopRemark]] = tuple) -> None:
+        """Put the hooks in place. Raises ``NotCountable`` where a hook is not what it was.
+
+        ``take_remarks`` returns what LLVM has said since it was called last.
+        """
+        _refuse_other_hooks()
+        self.modules: list[CountedModule] = []
+        self.cache_calls: set[str] = set()
+        """Which of ``load`` and ``save`` Numba asked its caches for, in vain."""
+        self._take_remarks = take_remarks
+        self._numbers = itertools.count()
+        self._llvm = import_module("llvmlite.binding")
+        self._hook_codegen()
+        self._hook_caches()
+        self._hook_options()
+
+    def versions(self) -> str:
+        """Return what made the code: ``numba 0.68.1, LLVM 22.1.0``."""
+        llvm = ".".join(map(str, self._llvm.llvm_version_info))
+        return f"numba {metadata.version('numba')}, LLVM {llvm}"
+
+    def _hook_codegen(self) -> None:
+        def add_module(codegen: Any, module: Any) -> None:
+            self._add_counted(codegen, module, self._take_remarks())
+
+        import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+
+    def _add_counted(self, codegen: Any, module: Any, remarks: Sequence[LoopRemark]) -> None:
+        typed = self._llvm.llvm_version_info[0] < FIRST_UNTYPED_LLVM
+        parsed = parse(str(module))
+        counted = instrument(parsed, next(self._numbers), typed_pointers=typed)
+        compiled = self._llvm.parse_assembly(counted.text)
+        compiled.name = module.name
+        # What other modules link is the one without counters: they get counters of their own.
+        codegen._engine._load_defined_symbols(module)
+        codegen._engine.add_module(compiled)
+        if counted.counters:
+            self.modules.append(
+                CountedModule(
+                    counters=counted.counters,
+                    lines=Lines(parsed),
+                    defined=frozenset(function.name for function in parsed.functions),
+                    sources=parsed.source_functions(),
+                    remarks=remarks,
+                    engine=codegen._engine,
+                    symbol=counted.symbol,
+                )
+            )
+
+    def _hook_caches(self) -> None:
+        def load(cache: Any, sig: Any, target_context: Any) -> None:
+            self.cache_calls.add("load")
+
+        def save(cache: Any, sig: Any, data: Any) -> None:
+            self.cache_calls.add("save")
+
+        cache = import_module("numba.core.caching").Cache
+        cache.load_overload, cache.save_overload = load, save
+
+    def _hook_options(self) -> None:
+        """Have code compiled with tables of lines. Bounds checks, which come with debugging, are
+        decided before, and stay as they are."""
+        for module, name in (
+            ("numba.core.cpu", "CPUTargetOptions"),
+            ("numba.np.ufunc.ufuncbuilder", "UFuncTargetOptions"),
+        ):
+            options = getattr(import_module(module), name)
+            options.finalize = _with_lines(options.finalize)
+
+
+def _with_lines(finalize: Callable[..., None]) -> Callable[..., None]:
+    def finalize_with_lines(self: Any, flags: Any, options: Any) -> None:
+        finalize(self, flags, options)
+        if not flags.debuginfo:
+            flags.debuginfo = True
+            flags.dbg_directives_only = True
+
+    return finalize_with_lines
+
+
+def _refuse_other_hooks() -> None:
+    """Raise ``NotCountable`` where a function of Numba is missing or takes other parameters."""
+    for module, path, parameters in _EXPECTED:
+        function: Any = import_module(module)
+        for part in path.split("."):
+            function = getattr(function, part, None)
+        found = tuple(inspect.signature(function).parameters) if callable(function) else None
+        if found != parameters:
+            has = "is missing" if found is None else f"takes ({', '.join(found)})"
+            raise NotCountable(
+                f"not counted: {module}.{path}({', '.join(parameters)}) {has} in numba "
+                f"{metadata.version('numba')}; numba 0.61 to 0.68 are known to be countable"
+            )

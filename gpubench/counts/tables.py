@@ -1,0 +1,198 @@
+"""What ``gpubench count --cpu`` shows: as data, as a table, line by line. Nothing here prints."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpubench.counts.cases import is_counted_on_cpu
+from gpubench.counts.remarks import LoopRemark, advice_for
+from gpubench.measure.instructions import Instructions
+from gpubench.measure.verify_cases import Verified
+from gpubench.plan.case import Case
+from gpubench.report import text
+from gpubench.statuses import FAILURES
+from gpubench.tables import verdicts
+from gpubench.tables.counts import declared_lines, declared_of, source_rows
+from gpubench.tables.table import several, table
+from gpubench.work import derived
+
+Counted = tuple[Case, Verified, Instructions | None]
+"""A case, what became of it, and its instructions; ``None`` where these were not asked for."""
+
+_COLUMNS = (
+    *("IR instructions", "flops", "vectorized", "lanes", "bytes loaded", "bytes stored"),
+    *("special functions", "calls", "allocations"),
+)
+_LINE_COLUMNS = ("share of IR", "flops", "vectorized", "bytes loaded", "bytes stored", "calls")
+_MACHINE_COLUMN = "instructions"
+
+
+def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[RenderableType]:
+    """Show a row for each case, code line by line where asked, why others have no counts, and where
+    declared work is not what is counted."""
+    has_machine = any(counted is not None for _, _, counted in rows)
+    numbers = (*_COLUMNS, *([_MACHINE_COLUMN] if has_machine else ()))
+    shown = (_row(*row, has_machine=has_machine) for row in rows)
+    yield table(("kernel", "implementation", "case", "verdict", *numbers), shown, numbers)
+    verified = [(case, outcome) for case, outcome, _ in rows]
+    if lines:
+        for case, outcome in verified:
+            yield from _code(case, outcome)
+    yield from verdicts.reasons(verified)
+    yield from _missing(rows)
+    yield from declared_lines(verified)
+    makers = {o.counts.made_by for _, o in verified if o.counts and o.counts.made_by}
+    yield from (
+        Text(
+            f"  counted in LLVM's optimized code: {maker}, one thread; what libraries do inside a "
+            "call is not counted"
+        )
+        for maker in sorted(makers)
+    )
+    ways = {f"{c.counter}, compiled for {c.processor}" for _, _, c in rows if c and c.count}
+    yield from (
+        Text(f"  {_MACHINE_COLUMN} of one call by {way}; an empty call is taken off")
+        for way in sorted(ways)
+    )
+
+
+def case_row(case: Case, outcome: Verified, counted: Instructions | None) -> dict[str, Any]:
+    """Return one case as JSON shows it: ``counts`` of Numba's code, and ``instructions`` where they
+    were asked for."""
+    row = verdicts.case_row(case, outcome)
+    row["counts"] = None if outcome.counts is None else _as_data(case, outcome)
+    row["instructions"] = None if counted is None else asdict(counted)
+    return row
+
+
+def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
+    """Return what follows from counts, by name."""
+    return {
+        "flops": derived.counted_flops(counts),
+        "vectorized_share": derived.vectorized_share(counts),
+        "widest_lanes": derived.widest_lanes(counts),
+    }
+
+
+def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
+    counts, code = outcome.counts, outcome.cpu_code
+    assert counts is not None
+    data: dict[str, Any] = {
+        "target": counts.target,
+        "model": counts.model,
+        "made_by": counts.made_by,
+        "missing": counts.missing,
+    }
+    if counts.missing is not None:
+        return data
+    declared = declared_of(case, counts.totals)
+    return {
+        **data,
+        "totals": counts.totals,
+        "derived": derived_of(counts.totals),
+        "declared": declared and {**asdict(declared), "flops_ratio": declared.flops_ratio},
+        "called": dict(code.called) if code else {},
+        "lines": [asdict(line) for launch in counts.launches for line in launch.lines],
+        "loops": [_loop_as_data(loop) for loop in code.loops] if code else [],
+    }
+
+
+def _loop_as_data(loop: LoopRemark) -> dict[str, Any]:
+    data = asdict(loop)
+    if loop.reason is not None:
+        advice = advice_for(loop.reason)
+        data |= {"plain": advice.plain, "remedy": advice.remedy, "cost": advice.cost}
+    return data
+
+
+def _row(
+    case: Case, outcome: Verified, counted: Instructions | None, *, has_machine: bool
+) -> tuple[str | Text, ...]:
+    style = "green" if outcome.status == "right" else ""
+    style = "bold red" if outcome.status in FAILURES else style
+    verdict = Text(text.status_label(outcome.status), style=style)
+    head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
+    counts = outcome.counts
+    cells = ("",) * len(_COLUMNS)
+    if counts is not None and counts.missing is None:
+        cells = _cells(counts.totals)
+    if not has_machine:
+        return *head, *cells
+    return *head, *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
+
+
+def _cells(counts: Mapping[str, int]) -> tuple[str, ...]:
+    names = ("load_bytes", "store_bytes", "special_functions", "calls", "allocations")
+    return (
+        f"{counts.get('ir_instructions', 0):,}",
+        f"{derived.counted_flops(counts):,}",
+        text.vectorized(derived.vectorized_share(counts)),
+        str(derived.widest_lanes(counts) or ""),
+        *(f"{counts.get(name, 0):,}" for name in names),
+    )
+
+
+def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
+    """Yield why right cases have no counts, those of one reason together."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for case, outcome, counted in rows:
+        name = f"{case.group.title} {case.identity}".strip()
+        if outcome.counts is not None and outcome.counts.missing is not None:
+            names[outcome.counts.missing].append(name)
+        if counted is not None and counted.missing is not None:
+            names[counted.missing].append(name)
+        if outcome.status == "right" and not is_counted_on_cpu(case) and counted is None:
+            reason = f"LLVM's code is counted of numba, and this is {case.backend}"
+            names[f"{reason}; --callgrind counts instructions of NumPy too"].append(name)
+    for reason, its in names.items():
+        yield Text(f"  not counted: {several(its)}: {reason}")
+
+
+def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
+    """Yield the code that a case ran with the counts of every line, and LLVM's reasons."""
+    counts, code = outcome.counts, outcome.cpu_code
+    if counts is None or counts.missing is not None:
+        return
+    (launch,) = counts.launches
+    yield Text(f"\n{case.group.title} {case.identity}: {launch.kernel}", style="bold")
+    total = launch.counts.get("ir_instructions", 0)
+    for file in dict.fromkeys(line.file for line in launch.lines):
+        by_line = {
+            line.line: _line_cells(line.counts, total) for line in launch.lines if line.file == file
+        }
+        yield Text(f"  {file}")
+        rows = source_rows(file, by_line, len(_LINE_COLUMNS))
+        yield table(("line", *_LINE_COLUMNS, "code"), rows, ("line", *_LINE_COLUMNS))
+        for loop in code.loops if code else ():
+            if loop.file == file and loop.line in by_line:
+                yield from map(Text, loop_lines(loop))
+
+
+def loop_lines(loop: LoopRemark) -> Iterator[str]:
+    """Yield what LLVM says of a loop, in plain words too, what to do, and at what cost."""
+    if loop.reason is None:
+        yield f"  line {loop.line}: the loop is vectorized, {loop.width} numbers at once"
+        return
+    advice = advice_for(loop.reason)
+    about = f", at line {loop.reason_line}" if loop.reason_line not in (None, loop.line) else ""
+    yield f"  line {loop.line}: the loop is not vectorized: {advice.plain}"
+    yield f"    LLVM{about}: {loop.reason}"
+    yield f"    to do: {advice.remedy}"
+    yield f"    costs: {advice.cost}"
+
+
+def _line_cells(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
+    flops = derived.counted_flops(counts)
+    names = ("load_bytes", "store_bytes", "calls")
+    return (
+        f"{100 * counts.get('ir_instructions', 0) / total:.1f} %" if total else "",
+        f"{flops:,}" if flops else "",
+        text.vectorized(derived.vectorized_share(counts)),
+        *(f"{counts[name]:,}" if counts.get(name) else "" for name in names),
+    )

@@ -1,0 +1,472 @@
+"""Hints: which line of a kernel costs more than it must, why, and what to change.
+
+A hint rests on exact counts of ``softcuda.counts`` and says nothing of time. Rules look at counts
+by access and by line, never at what a line looks like; the text of a line only names its literal.
+``docs/softcuda.md`` lists the rules with an example of each.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from softcuda.counts import AccessCounts, LaunchCounts
+
+MAX_HINTS = 3
+"""Of a kernel, largest share first."""
+MIN_SHARE = 0.05
+"""Of what a kernel does of a kind; what is less pays nothing."""
+
+MIN_EXCESS = 1.9
+"""Sectors over the ideal: rows that lie off by one take 1.25, and edges a little more."""
+MIN_CONFLICTS = 1.5
+"""Wavefronts over the ideal."""
+MIN_LANES = 8
+"""Of a request on average; with fewer, lanes that are off are the matter."""
+MAX_FIELDS = 8
+"""Elements between neighbours that are still fields of one record."""
+MIN_REUSE = 8
+"""How often a block asks for a sector, before shared memory is worth its barrier."""
+MIN_SAME_ADDRESS = 0.4
+"""Of the lanes of atomic operations: with 16 bins at random 0.41 of 32 lanes meet another."""
+MIN_PAD_GAIN = 0.75
+"""A pad that leaves more of the wavefronts is none."""
+MIN_WRAP_SHARE = 0.25
+WRAP_INSTRUCTIONS = 3
+"""Of a negative index: the sign, the length or zero, the addition."""
+MIN_LANES_OFF = 0.15
+MIN_FLOAT64_SHARE = 0.02
+CONSTANT_BYTES = 65536
+"""Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
+Capability")."""
+WARP, SECTOR_BYTES = 32, 32
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a change leaves of a count, recomputed from the addresses."""
+
+    count: str
+    now: int
+    then: int
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One thing to change at one line."""
+
+    rule: str
+    file: str
+    line: int
+    evidence: str
+    """Two exact counts."""
+    cause: str
+    change: str
+    share: float
+    """Of the kernel's sectors, wavefronts or instructions, which ``of`` names; 0 to 1."""
+    of: str
+    predicted: Predicted | None = None
+    """``None`` where the change is no pad and no swap."""
+
+
+def hints_of(launches: Iterable[LaunchCounts]) -> dict[str, tuple[Hint, ...]]:
+    """Return the hints of each kernel that was counted, largest share first.
+
+    Of several launches of a kernel, that with the largest share counts for a rule and a line.
+    """
+    best: dict[str, dict[tuple[str, str, int], Hint]] = {}
+    for launch in launches:
+        if launch.missing is not None:
+            continue
+        of_kernel = best.setdefault(launch.kernel, {})
+        for hint in find_hints(launch):
+            place = hint.rule, hint.file, hint.line
+            if place not in of_kernel or of_kernel[place].share < hint.share:
+                of_kernel[place] = hint
+    return {kernel: first_hints(of_kernel.values()) for kernel, of_kernel in best.items()}
+
+
+def first_hints(hints: Iterable[Hint]) -> tuple[Hint, ...]:
+    """Return at most ``MAX_HINTS``, largest share first."""
+    ordered = sorted(hints, key=lambda hint: (-hint.share, hint.file, hint.line, hint.rule))
+    return tuple(ordered[:MAX_HINTS])
+
+
+def find_hints(launch: LaunchCounts) -> Iterator[Hint]:
+    """Yield what every rule finds in a launch, in no order."""
+    for rule in _RULES:
+        yield from rule(launch)
+
+
+def format_hint(hint: Hint) -> list[str]:
+    """Return a hint as lines of text: place and evidence, cause, change."""
+    head = f"{hint.file}:{hint.line}: {hint.rule}, {hint.share:.0%} of the {hint.of}"
+    lines = [f"{head}: {hint.evidence}", f"    {hint.cause}", f"    {hint.change}"]
+    if hint.predicted is not None:
+        now, then = hint.predicted.now, hint.predicted.then
+        lines[-1] += f": {now:,} {hint.of} become {then:,}"
+    return lines
+
+
+def format_hints(launches: Iterable[LaunchCounts]) -> list[str]:
+    """Return the hints of all kernels as lines of text."""
+    lines = []
+    for kernel, hints in hints_of(launches).items():
+        lines += [f"hints for {kernel}:" if hints else f"no hints for {kernel}"]
+        lines += [f"  {line}" for hint in hints for line in format_hint(hint)]
+    return lines
+
+
+# ---- what rules share ----------------------------------------------------------------------------
+
+
+def _by_line(accesses: Iterable[AccessCounts]) -> dict[tuple[str, int], list[AccessCounts]]:
+    """Group by file and line, in each group the access with the most excess first."""
+    groups: dict[tuple[str, int], list[AccessCounts]] = defaultdict(list)
+    for one in sorted(accesses, key=lambda one: one.ideal - one.passes):
+        groups[one.file, one.line].append(one)
+    return groups
+
+
+def _each(number: int, requests: int, unit: str, kind: str) -> str:
+    text = f"{number / requests:.1f}".removesuffix(".0")
+    return f"{text} {unit} for each {kind}"
+
+
+def _global(launch: LaunchCounts) -> list[AccessCounts]:
+    return [one for one in launch.accesses if one.space == "global" and one.kind != "atomic"]
+
+
+def _bytes(step: int) -> str:
+    return f"{step:,} byte{'' if abs(step) == 1 else 's'}"
+
+
+def _worst_line(launch: LaunchCounts, *names: str) -> tuple[str, int, int] | None:
+    """Return file and line with the most of these counts, and how many; ``None`` without any."""
+    rows = [(sum(one.counts.get(n, 0) for n in names), one.file, one.line) for one in launch.lines]
+    most, file, line = max(rows, default=(0, "", 0))
+    return (file, line, most) if most else None
+
+
+# ---- global memory -------------------------------------------------------------------------------
+
+
+def _coalescing(launch: LaunchCounts) -> Iterator[Hint]:
+    accesses = _global(launch)
+    all_sectors = sum(one.passes for one in accesses)
+    scattered = [
+        one
+        for one in accesses
+        if one.passes >= MIN_EXCESS * one.ideal and one.lanes >= MIN_LANES * one.requests
+    ]
+    for (file, line), group in _by_line(scattered).items():
+        excess = sum(one.passes - one.ideal for one in group)
+        told = _scattered_words(group[0], launch.block, _has_rows_by_x(accesses))
+        if told is None or excess < MIN_SHARE * all_sectors:
+            continue
+        cause, change, is_swap = told
+        worst = group[0]
+        evidence = (
+            f"{worst.passes:,} sectors in {worst.requests:,} {worst.kind}s, "
+            f"where {worst.ideal:,} would do "
+            f"({_each(worst.passes, worst.requests, 'sectors', worst.kind)})"
+        )
+        predicted = None
+        if is_swap:
+            predicted = Predicted(f"global_{worst.kind}_sectors", worst.passes, worst.ideal)
+        yield Hint(
+            *("coalescing", file, line, evidence, cause, change),
+            *(excess / all_sectors, "sectors", predicted),
+        )
+
+
+def _has_rows_by_x(accesses: Iterable[AccessCounts]) -> bool:
+    return any(
+        one.step_x == one.size and isinstance(one.step_y, int) and abs(one.step_y) > one.size
+        for one in accesses
+    )
+
+
+def _scattered_words(
+    one: AccessCounts, block: tuple[int, int, int], has_rows_by_x: bool
+) -> tuple[str, str, bool] | None:
+    """Return cause and change of an access with too many sectors, and whether that is a swap.
+
+    ``has_rows_by_x``: another access goes along rows by threadIdx.x, which a swap would spoil.
+    """
+    step, size = one.step_x, one.size
+    if step == "varies":
+        return (
+            "threadIdx.x has no fixed step: the index comes from data, or its stride changes",
+            "sort or tile the data so that neighbouring threads read neighbouring places",
+            False,
+        )
+    if step is None:
+        return None
+    if abs(step) <= size:
+        if block[0] >= WARP or block[1] * block[2] == 1:
+            return None
+        return (
+            f"a row of the block has {block[0]} threads, and a warp has {WARP}",
+            f"make blockDim.x a multiple of {WARP}",
+            False,
+        )
+    if one.step_y is not None and one.step_y != "varies" and abs(one.step_y) == size:
+        return (
+            f"threadIdx.x steps {_bytes(step)} and threadIdx.y {_bytes(one.step_y)}: "
+            "x chooses the row",
+            "bring a tile through shared memory, so that threadIdx.x goes along the rows of both arrays"
+            if has_rows_by_x
+            else "exchange threadIdx.x and threadIdx.y in the indices, and in block and grid",
+            True,
+        )
+    if abs(step) <= MAX_FIELDS * size:
+        return (
+            f"threadIdx.x steps {_bytes(step)} for elements of {size}: fields of one record lie "
+            "side by side",
+            "keep each field in an array of its own, or let neighbouring threads take "
+            "neighbouring elements",
+            False,
+        )
+    return (
+        f"threadIdx.x steps {_bytes(step)}: each thread has a row of its own",
+        "let threadIdx.x choose the last index, or bring a tile through shared memory",
+        False,
+    )
+
+
+def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
+    accesses = _global(launch)
+    loads = [one for one in accesses if one.kind == "load"]
+    asked, loaded = sum(one.ideal for one in loads), launch.loaded_block_sectors
+    all_sectors = sum(one.passes for one in accesses)
+    if not loaded or asked < MIN_REUSE * loaded or asked < all_sectors / 2:
+        return
+    top = max(loads, key=lambda one: one.ideal - one.block_sectors)
+    is_small = top.sectors * SECTOR_BYTES <= CONSTANT_BYTES
+    if top.uniform == top.requests and is_small:
+        cause = f"all lanes read one place, of {top.sectors * SECTOR_BYTES:,} bytes in all"
+        change = "use constant memory, or fill shared memory once"
+    else:
+        cause = "the threads of a block read the same sectors again"
+        change = "bring a tile to shared memory once, or keep more results in each thread"
+    evidence = f"{asked:,} sectors are read, of which the blocks have {loaded:,} different ones"
+    share = (asked - loaded) / all_sectors
+    yield Hint("reuse", top.file, top.line, evidence, cause, change, share, "sectors")
+
+
+def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
+    accesses = _global(launch)
+    all_sectors = sum(one.passes for one in accesses)
+    stores = [one for one in accesses if one.kind == "store"]
+    for (file, line), group in _by_line(stores).items():
+        passes, ideal = sum(one.passes for one in group), sum(one.ideal for one in group)
+        different = max(one.sectors for one in group)  # the compiler has unrolled the loop
+        if ideal < MIN_REUSE * different or passes < MIN_SHARE * all_sectors:
+            continue
+        yield Hint(
+            *("written again", file, line),
+            f"{passes:,} sectors are written, of which {different:,} are different",
+            "a loop keeps its result in global memory",
+            "add up in a local variable, and store it once behind the loop",
+            *(passes / all_sectors, "sectors"),
+        )
+
+
+# ---- shared memory -------------------------------------------------------------------------------
+
+
+def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
+    accesses = [one for one in launch.accesses if one.space == "shared"]
+    all_passes = sum(one.passes for one in accesses)
+    conflicts = [
+        one for one in accesses if one.kind != "atomic" and one.passes >= MIN_CONFLICTS * one.ideal
+    ]
+    for (file, line), group in _by_line(conflicts).items():
+        excess = sum(one.passes - one.ideal for one in group)
+        if excess < MIN_SHARE * all_passes:
+            continue
+        worst = group[0]
+        cause, change, predicted = _conflict_words(worst)
+        evidence = (
+            f"{worst.passes:,} wavefronts in {worst.requests:,} {worst.kind}s, "
+            f"where {worst.ideal:,} would do "
+            f"({_each(worst.passes, worst.requests, 'wavefronts', worst.kind)})"
+        )
+        yield Hint(
+            *("bank conflicts", file, line, evidence, cause, change),
+            *(excess / all_passes, "wavefronts", predicted),
+        )
+
+
+def _conflict_words(one: AccessCounts) -> tuple[str, str, Predicted | None]:
+    """Return cause and change of an access with conflicts, and what a pad leaves of it."""
+    if isinstance(one.pitch, int) and one.pitch % one.size == 0:
+        elements = one.pitch // one.size
+        cause = f"threads of a request stand {_bytes(one.pitch)} apart, in the same banks"
+        if one.padded < MIN_PAD_GAIN * one.passes:
+            predicted = Predicted(f"shared_{one.kind}_wavefronts", one.passes, one.padded)
+            return cause, f"pad rows of {elements} elements to {elements + 1}", predicted
+    elif one.pitch == "varies" or one.step_x == "varies":
+        cause = "the step between neighbouring threads changes, and is often a multiple of 32 banks"
+    else:
+        cause = "threads of a request meet in one bank"
+    return cause, "let neighbouring threads take neighbouring elements", None
+
+
+# ---- atomic operations, local memory -------------------------------------------------------------
+
+
+def _atomics(launch: LaunchCounts) -> Iterator[Hint]:
+    for space, unit in (("global", "sectors"), ("shared", "wavefronts")):
+        accesses = [one for one in launch.accesses if one.space == space]
+        all_passes = sum(one.passes for one in accesses)
+        for one in accesses:
+            if one.kind != "atomic" or one.same_address < MIN_SAME_ADDRESS * one.lanes:
+                continue
+            if one.passes < MIN_SHARE * all_passes:
+                continue
+            change = "add up within the warp or the block first, then do one atomic operation"
+            if space == "global" and one.sectors > 1:
+                change += "; or keep a histogram of each block in shared memory"
+            yield Hint(
+                *("atomics", one.file, one.line),
+                f"{one.same_address:,} of {one.lanes:,} lanes have an address that a lane before "
+                "them has",
+                f"atomic operations on one address in {space} memory come one after another",
+                change,
+                *(one.passes / all_passes, unit),
+            )
+
+
+def _local_memory(launch: LaunchCounts) -> Iterator[Hint]:
+    names = "local_load_requests", "local_store_requests"
+    local = sum(launch.counts[name] for name in names)
+    memory = launch.counts["ptx_memory"]
+    worst = _worst_line(launch, *names)
+    if worst is None or local < MIN_SHARE * memory:
+        return
+    file, line, requests = worst
+    yield Hint(
+        *("local memory", file, line),
+        f"{local:,} of {memory:,} accesses go to local memory, {requests:,} of them here",
+        "an array of each thread is indexed by what is not known when compiling",
+        "make its indices constant (a loop of fixed length), or use shared memory",
+        *(local / memory, "accesses to memory"),
+    )
+
+
+# ---- operations ----------------------------------------------------------------------------------
+
+
+def _float64(launch: LaunchCounts) -> Iterator[Hint]:
+    counts = launch.counts
+    flops = {bits: counts[f"flops_float{bits}"] for bits in (16, 32, 64)}
+    accesses = [one for one in launch.accesses if one.space in ("global", "shared")]
+    has_wide = any(one.size >= 8 for one in accesses)
+    if has_wide or not accesses or flops[64] <= MIN_FLOAT64_SHARE * sum(flops.values()):
+        return
+    conversions = "float64_from_float32", "float64_from_integer"
+    worst = _worst_line(launch, *conversions) or _worst_line(launch, "flops_float64")
+    if worst is None:
+        return
+    file, line = worst[:2]
+    of_line = next(one.counts for one in launch.lines if (one.file, one.line) == (file, line))
+    literals = _float_literals(file, line)
+    if literals:
+        cause = f"the literal {literals[0]} is float64, and so is what is calculated with it"
+        change = f"write float32({literals[0]})"
+    elif of_line.get("float64_from_integer"):
+        cause = "an integer becomes float64 where it meets a floating-point number or a division"
+        change = "convert the integer by float32(...) first"
+    else:
+        cause = "a float64 scalar or variable makes float32 values float64"
+        change = "pass the scalar as numpy.float32, and begin sums with float32(0)"
+    converted = sum(counts[name] for name in conversions)
+    yield Hint(
+        *("float64", file, line),
+        f"{flops[64]:,} operations are in float64 and {converted:,} conversions lead there, but no "
+        "access is wider than 4 bytes",
+        cause,
+        change,
+        flops[64] / sum(flops.values()),
+        "floating-point operations",
+    )
+
+
+def _float_literals(file: str, line: int) -> list[str]:
+    """Return the literals of a line of source that are float64."""
+    text = linecache.getline(file, line).strip()
+    for source in (text, f"{text}\n    pass", f"if 1:\n    pass\n{text}\n    pass"):
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:
+            continue
+        wrapped = {
+            id(argument)
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("float32")
+            for argument in call.args
+        }
+        return [
+            ast.unparse(one)
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Constant)
+            and isinstance(one.value, float)
+            and id(one) not in wrapped
+        ]
+    return []
+
+
+def _signed_indices(launch: LaunchCounts) -> Iterator[Hint]:
+    wraps, instructions = launch.counts["index_wraps"], launch.counts["ptx_instructions"]
+    worst = _worst_line(launch, "index_wraps")
+    if worst is None or WRAP_INSTRUCTIONS * wraps < MIN_WRAP_SHARE * instructions:
+        return
+    file, line, here = worst
+    yield Hint(
+        *("signed indices", file, line),
+        f"{wraps:,} times an index is looked at whether it is negative, {here:,} of them here, in "
+        f"{instructions:,} instructions",
+        f"a signed index may count from the end; each takes {WRAP_INSTRUCTIONS} instructions",
+        "make the index unsigned, by numba.uint32(...) or numba.uint64(...)",
+        *(WRAP_INSTRUCTIONS * wraps / instructions, "instructions"),
+    )
+
+
+def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
+    counts = launch.counts
+    slots = WARP * counts["ptx_instructions"]
+    off = slots - counts["ptx_thread_instructions"] + counts["guarded_off_lanes"]
+    if not slots or off < MIN_LANES_OFF * slots:
+        return
+    parting = _worst_line(launch, "divergent_branches")
+    guarded = _worst_line(launch, "guarded_off_lanes")
+    if parting is None and guarded is None:
+        return
+    if parting is None or (guarded and counts["guarded_off_lanes"] > off / 2):
+        assert guarded
+        file, line, number = guarded
+        evidence = f"{off:,} of {slots:,} lanes are off; at this line guards turn {number:,} off"
+    else:
+        file, line, number = parting
+        evidence = f"{off:,} of {slots:,} lanes are off; they part here {number:,} times"
+    if prod(launch.block) < WARP:
+        return  # the block is small, whatever its lanes do
+    yield Hint(
+        *("divergence", file, line, evidence),
+        "lanes of one warp go different ways, and each way takes its turn",
+        "let the threads of a warp take the same way: choose by a bound, not by a remainder, and "
+        "give each thread as much to do",
+        *(off / slots, "lanes"),
+    )
+
+
+_RULES: Sequence[Callable[[LaunchCounts], Iterator[Hint]]] = (
+    *(_coalescing, _reuse, _written_again, _bank_conflicts, _atomics, _local_memory),
+    *(_float64, _signed_indices, _divergence),
+)

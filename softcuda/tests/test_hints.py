@@ -1,0 +1,201 @@
+"""Hints: each is on the kernel that costs more than it must, and not on the one that does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kernel_runs import why_not
+from softcuda_process import on_softcuda
+
+from softcuda.counts import COUNTS, AccessCounts, LaunchCounts, LineCounts
+from softcuda.hints import MAX_HINTS, Hint, find_hints, format_hint, hints_of
+
+needs_numba = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+QUICK = (
+    *("copy", "records", "row a thread", "transpose in shared", "reduction", "literal", "matmul"),
+    *("sum in memory", "sum by atomics", "window", "stencil", "array_sum"),
+)
+"""A pair for each rule, and more for those with several causes."""
+
+
+def count_quick_pairs() -> Any:
+    return _count_pairs(QUICK)
+
+
+def count_other_pairs() -> Any:
+    import hint_pairs
+
+    return _count_pairs([pair.name for pair in hint_pairs.PAIRS if pair.name not in QUICK])
+
+
+def _count_pairs(names: Any) -> Any:
+    """Return, by name of the pair, its rule, the rules of the hints of both kernels, and the count
+    that has to fall, of both."""
+    import hint_pairs
+    from numba import cuda
+
+    import softcuda
+
+    device = softcuda.start()
+    device.set("count", "1")
+    answers = {}
+    for pair in hint_pairs.PAIRS:
+        if pair.name not in names:
+            continue
+        rules, numbers = [], []
+        for run in (pair.bad, pair.good):
+            run()
+            cuda.synchronize()
+            (launch,) = device.counts()
+            (hints,) = hints_of([launch]).values()
+            rules.append([hint.rule for hint in hints])
+            numbers.append(launch.counts[pair.falls])
+        answers[pair.name] = pair.rule, rules, numbers
+    return answers
+
+
+def _check(answers: Any) -> None:
+    for name, (rule, (of_bad, of_good), (bad, good)) in answers.items():
+        assert rule in of_bad, (name, of_bad)
+        assert rule not in of_good, (name, of_good)
+        assert good < bad, (name, bad, good)
+
+
+@needs_numba
+def test_a_hint_is_on_the_bad_kernel_of_a_pair_and_not_on_the_good_one() -> None:
+    answers = on_softcuda(count_quick_pairs)
+    assert answers.keys() == set(QUICK)
+    _check(answers)
+
+
+@needs_numba
+@pytest.mark.thorough
+def test_so_it_is_on_all_other_pairs() -> None:
+    answers = on_softcuda(count_other_pairs)
+    assert len(answers) + len(QUICK) >= 30
+    _check(answers)
+
+
+# ---- rules, from counts that are given ----------------------------------------------------------
+
+
+def access(**given: Any) -> AccessCounts:
+    """Return an access of a warp to a column of 32 rows, with what is given otherwise."""
+    common: dict[str, Any] = {
+        "file": "k.py",
+        "line": 5,
+        "space": "global",
+        "kind": "load",
+        "size": 4,
+        "requests": 10,
+        "lanes": 320,
+        "passes": 320,
+        "ideal": 40,
+        "same_address": 0,
+        "step_x": 128,
+        "step_y": None,
+        "pitch": None,
+        "uniform": 0,
+        "padded": 0,
+        "sectors": 320,
+        "block_sectors": 320,
+    }
+    return AccessCounts(**common | given)
+
+
+def launch(*accesses: AccessCounts, lines: Any = (), block: Any = (32, 8, 1)) -> LaunchCounts:
+    sums = {one.name: 0 for one in COUNTS}
+    for line in lines:
+        for name, number in line.counts.items():
+            sums[name] += number
+    return LaunchCounts(
+        *("m.k", (1, 1, 1), block, 0, (8, 0), None),
+        counts=sums,
+        lines=tuple(lines),
+        accesses=accesses,
+        loaded_block_sectors=sum(one.block_sectors for one in accesses),
+    )
+
+
+def only(found: LaunchCounts) -> Hint:
+    (hint,) = find_hints(found)
+    return hint
+
+
+def test_a_hint_has_two_counts_a_cause_one_change_and_what_it_leaves() -> None:
+    hint = only(launch(access(step_y=4)))
+    assert format_hint(hint) == [
+        "k.py:5: coalescing, 88% of the sectors: 320 sectors in 10 loads, where 40 would do "
+        "(32 sectors for each load)",
+        "    threadIdx.x steps 128 bytes and threadIdx.y 4 bytes: x chooses the row",
+        "    exchange threadIdx.x and threadIdx.y in the indices, and in block and grid: "
+        "320 sectors become 40",
+    ]
+
+
+def test_a_swap_that_would_spoil_another_access_is_not_proposed() -> None:
+    rows = access(kind="store", step_x=4, step_y=128, passes=40)
+    hint = only(launch(access(step_y=4), rows))
+    assert hint.change.startswith("bring a tile through shared memory")
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        ({"step_y": 4}, "x chooses the row"),
+        ({"step_x": 12}, "fields of one record lie side by side"),
+        ({"step_x": 4096}, "each thread has a row of its own"),
+        ({"step_x": "varies"}, "threadIdx.x has no fixed step"),
+    ],
+)
+def test_the_step_of_the_threads_tells_the_cause(given: Any, cause: str) -> None:
+    assert cause in only(launch(access(**given))).cause
+
+
+def test_rows_shorter_than_a_warp_are_a_cause_of_their_own() -> None:
+    hint = only(launch(access(step_x=4, step_y=4096, passes=80), block=(4, 64, 1)))
+    assert hint.cause == "a row of the block has 4 threads, and a warp has 32"
+    assert not list(find_hints(launch(access(step_x=4, passes=80))))
+
+
+def test_a_pad_that_does_not_help_is_not_proposed() -> None:
+    of_shared = {"space": "shared", "pitch": 128, "passes": 320, "ideal": 10}
+    padded = only(launch(access(**of_shared, padded=10)))
+    assert padded.change == "pad rows of 32 elements to 33"
+    assert padded.predicted is not None
+    assert (padded.predicted.now, padded.predicted.then) == (320, 10)
+    assert "pad" not in only(launch(access(**of_shared, padded=300))).change
+
+
+def test_requests_with_few_lanes_have_no_hint_of_coalescing() -> None:
+    assert not list(find_hints(launch(access(lanes=40, passes=40, ideal=10))))
+
+
+def test_float64_is_no_accident_where_an_array_holds_it() -> None:
+    line = LineCounts("k.py", 7, {"flops_float64": 90, "float64_from_float32": 3})
+    side_by_side = {"passes": 40, "step_x": 4}
+    assert only(launch(access(**side_by_side), lines=[line])).rule == "float64"
+    wide = access(**side_by_side, size=8, ideal=40)
+    assert not list(find_hints(launch(wide, lines=[line])))
+
+
+def test_a_kernel_has_at_most_three_hints_the_largest_share_first() -> None:
+    accesses = [access(line=line, passes=line * 100) for line in range(1, 6)]
+    (hints,) = hints_of([launch(*accesses)]).values()
+    assert [hint.line for hint in hints] == [5, 4, 3]
+    assert len(hints) == MAX_HINTS
+
+
+def test_a_rule_gives_one_hint_a_line_and_the_largest_of_several_launches() -> None:
+    same_line = launch(access(), access(kind="store"))
+    (hints,) = hints_of([same_line, launch(access(passes=640))]).values()
+    assert [(hint.rule, hint.line) for hint in hints] == [("coalescing", 5)]
+    assert hints[0].share == max(600 / 640, 560 / 640)
+
+
+def test_no_hint_says_anything_of_time() -> None:
+    found = launch(access(step_y=4), access(space="shared", pitch=128, padded=10))
+    words = " ".join(line for hint in find_hints(found) for line in format_hint(hint))
+    assert not {"time", "faster", "slower", "speed"} & set(words.split())
