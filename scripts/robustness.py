@@ -55,8 +55,8 @@ from gpubench.record import RoundsRecord
 from gpubench.report.render import NEW_FOLDER_PREFIX
 from gpubench.results import open_table
 
-for room in ("browser", "end_to_end", "fleet"):
-    sys.path.insert(0, str(ROOT / "tests" / room))
+for folder in ("tests/browser", "tests/end_to_end", "gpubench/edge/fleet/tests"):
+    sys.path.insert(0, str(ROOT / folder))
 
 TRIES = {"suites": 18_000, "generated": 4_000, "results": 2_000}
 TRIES |= {"kills": 100, "fleet": 20, "strings": 40}

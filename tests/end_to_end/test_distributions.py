@@ -35,6 +35,7 @@ TESTED_FROM = sorted(
         "benchmarks",
         "docs",
         "examples",
+        "gpubench/edge",
         "packaging",
         "scripts",
         "softcuda",
