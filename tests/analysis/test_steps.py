@@ -130,3 +130,12 @@ def test_the_newest_commit_is_held_against_its_level_where_files_have_no_interva
     assert starts(np.append(quiet, 0.18)) == [40]
     assert starts(np.append(quiet, quiet.max() * 1.5)) == []
     assert starts(np.append(noise("outliers", 6, 40), 0.18)) == []
+
+
+def test_the_interval_by_ranks_leaves_out_as_many_differences_as_the_test_allows() -> None:
+    before, after = 10.0 * np.arange(10), 1.0 * np.arange(10)  # differences -90, -89 ... 9
+
+    low, high = rank_interval(before, after, 1.96)
+
+    # Of 100 pairs 50 - 1.96 * sqrt(100 * 21 / 12) = 24.07 at each end.
+    assert (low, high) == (-90 + 24, 9 - 24)
