@@ -78,7 +78,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if "not slow" in words:
         costs = config.stash.setdefault(_COSTS, _quick_costs())
-        file = collection_path.relative_to(Path(__file__).parents[1]).as_posix()
+        file = collection_path.relative_to(Path(__file__).parent).as_posix()
         if costs.get(file, 0.0) >= MAX_QUICK_SECONDS:
             return True
     needed = [word for word in words if word in _SELECTIVE_MARKS]

@@ -139,3 +139,12 @@ def test_another_mix_of_the_same_two_processors_is_no_step(share: float) -> None
     medians = np.where(fast, 1.0, 1.9) * chance.normal(1, 0.01, 120)
 
     assert starts(np.log(medians)) == []
+
+
+def test_the_interval_by_ranks_leaves_out_as_many_differences_as_the_test_allows() -> None:
+    before, after = 10.0 * np.arange(10), 1.0 * np.arange(10)  # differences -90, -89 ... 9
+
+    low, high = rank_interval(before, after, 1.96)
+
+    # Of 100 pairs 50 - 1.96 * sqrt(100 * 21 / 12) = 24.07 at each end.
+    assert (low, high) == (-90 + 24, 9 - 24)

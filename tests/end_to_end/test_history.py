@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from asv_project import Project
 from test_asv_commands import ALL, NEWEST, NUMBA, NUMPY, has_time, row_of
 
 from gpubench.results import CaseName, open_table
+
+pytestmark = pytest.mark.ci
 
 SUITE = "suites/vector_add.yaml"
 
