@@ -54,6 +54,8 @@ class Bisection:
     commits: int
     prior: Floats = field(default_factory=default_prior)
     """Log prior of the scatter."""
+    sure: float = 0.95
+    """Probability at which a range is the answer."""
     logs: dict[int, list[float]] = field(default_factory=dict)
     """Of the pairs of each measured place: the logarithm of the good end's time over its time."""
     skipped: set[int] = field(default_factory=set)
@@ -116,9 +118,15 @@ class Bisection:
     def choose(self, at: int | None = None, move_cost: float = 0.0) -> int | None:
         """Return the place to measure next; ``None`` where no place would tell anything.
 
-        ``at`` is the place that is installed, and ``move_cost`` what another costs, in pairs. A
-        place is worth the bits that its pair can tell at most, over its cost.
+        Where the answer is sure, the place gets ``MIN_PAIRS_FOR_FACTOR`` pairs, which say by how
+        much it differs. ``at`` is the place that is installed, and ``move_cost`` what another
+        costs, in pairs. A place is worth the bits that its pair can tell at most, over its cost.
         """
+        likeliest = self.likeliest()
+        if likeliest.probability >= self.sure:
+            pairs = len(self.logs.get(likeliest.last, ()))
+            is_end = likeliest.last == self.commits - 1
+            return likeliest.last if pairs < MIN_PAIRS_FOR_FACTOR and not is_end else None
         behind = self.probabilities().cumsum()
         open_places = [place for place in range(self.commits - 1) if place not in self.skipped]
         if not open_places:

@@ -184,13 +184,11 @@ class _Search:
             return
         changed = self.ends.changed[0]
         name, evidence = self.ends.cases[changed]
-        bisection = Bisection(len(self.line), evidence.prior)
+        bisection = Bisection(len(self.line), evidence.prior, self.sure)
         for log in evidence.logs:
             bisection.add(len(self.line) - 1, log)
         reasons: dict[int, str] = {}
-        self.report = SinceReport(self.ends, name, bisection, self.sure, reasons)
-        if self.report.is_found:
-            return
+        self.report = SinceReport(self.ends, name, bisection, reasons)
         left = self.end - monotonic()
         for step in search_in_turn(self.jobs[changed], self.line, self.bench, bisection, left):
             if step.skipped_because:
@@ -198,8 +196,6 @@ class _Search:
             self.report.seconds = monotonic() - self.began
             self.report.install_seconds += step.install_seconds
             self.say(self._progress(bisection, step.place))
-            if self.report.is_found:
-                return
 
     def _progress(self, bisection: Bisection, place: int) -> str:
         """Say how far the search is."""

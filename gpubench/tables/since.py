@@ -49,8 +49,6 @@ class SinceReport:
     ends: EndsReport
     name: CaseName
     bisection: Bisection
-    sure: float
-    """Probability that was asked for."""
     reasons: Mapping[int, str]
     """Why places were skipped."""
     seconds: float = 0.0
@@ -59,17 +57,16 @@ class SinceReport:
     """Of these, that installing other commits took."""
 
     @property
-    def found(self) -> Range:
-        """The answer: what is likely enough alone, else the shortest range that is."""
-        likeliest = self.bisection.likeliest()
-        if likeliest.probability >= self.sure:
-            return likeliest
-        return self.bisection.narrowest(self.sure)
+    def is_found(self) -> bool:
+        """Whether the answer is as sure as it was asked for."""
+        return self.bisection.likeliest().probability >= self.bisection.sure
 
     @property
-    def is_found(self) -> bool:
-        """Whether no more measurements are needed."""
-        return self.bisection.likeliest().probability >= self.sure
+    def found(self) -> Range:
+        """The answer: what is likely enough alone, else the shortest range that is."""
+        if self.is_found:
+            return self.bisection.likeliest()
+        return self.bisection.narrowest(self.bisection.sure)
 
     @property
     def ratio(self) -> Ratio | None:
