@@ -219,7 +219,7 @@ def _scattered_words(
         return (
             f"threadIdx.x steps {_bytes(step)} and threadIdx.y {_bytes(one.step_y)}: "
             "x chooses the row",
-            "bring a tile through shared memory, so that threadIdx.x goes along the rows of both arrays"
+            "bring a tile through shared memory: threadIdx.x then goes along rows of both arrays"
             if has_rows_by_x
             else "exchange threadIdx.x and threadIdx.y in the indices, and in block and grid",
             True,

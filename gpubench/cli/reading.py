@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -184,7 +184,7 @@ def compare(
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.analysis.in_turn import judge_interleaved
     from gpubench.report.comparison_view import comparison_view, markdown
-    from gpubench.report.count_view import counts_json, counts_markdown
+    from gpubench.report.count_view import counts_json, counts_markdown, hints_where_counts_grew
     from gpubench.results.commits import range_fault
     from gpubench.suite.naming import find_kernels
     from gpubench.tables.comparisons import comparison_report, comparison_row
@@ -194,6 +194,7 @@ def compare(
         raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
     interrupted = False
     counted: list[CountComparison] = []
+    hints: list[list[str]] = []
     if measure:
         from gpubench.cli.comparing import measured_in_turn
 
@@ -240,6 +241,8 @@ def compare(
                 )
             )
             counted.append(compare_counts(was, now, allowed))
+            lines_of = partial(after.table.count_lines, pair[1])
+            hints.append(hints_where_counts_grew(counted[-1], lines_of))
     views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     both = [*zip_longest(views, counted)]
     if as_json:
@@ -248,7 +251,10 @@ def compare(
         )
         print_json([*compared])
     elif as_markdown:
-        texts = (markdown(view) + (counts_markdown(of) if of else "") for view, of in both)
+        texts = (
+            markdown(view) + (counts_markdown(of, of_new or ()) if of else "")
+            for (view, of), of_new in zip_longest(both, hints)
+        )
         echo("\n".join(texts), nl=False)
     else:
         for view, of in both:

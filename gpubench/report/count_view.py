@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,16 @@ from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
 from gpubench.report.comparison_view import MAX_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
+from gpubench.results import CaseName, LineCounts
 
 if TYPE_CHECKING:  # reports without counted work start without it
     from gpubench.work.occupancy import Occupancy
 
 COUNT_LOOKS: Mapping[CountVerdict, Look] = {"grew": WORSE, "lost": BROKEN, "improved": BETTER}
 """Verdicts that are not here tell of no difference."""
+
+MAX_HINTS_IN_MARKDOWN = 5
+"""Of all cases whose counts grew: a comment shows where to begin."""
 
 TITLE = "Counted work: exact figures, and no times"
 
@@ -131,9 +135,26 @@ def has_counts(comparison: CountComparison) -> bool:
     return bool(comparison.differences or comparison.compared)
 
 
-def counts_markdown(comparison: CountComparison) -> str:
+def hints_where_counts_grew(
+    comparison: CountComparison, lines_of: Callable[[CaseName], Iterable[LineCounts]]
+) -> list[str]:
+    """State the hints of cases of which a count grew, each once, those of the first cases first.
+
+    ``lines_of`` gives the lines of a case in the newer snapshot.
+    """
+    grown = dict.fromkeys(one.name for one in comparison.differences if one.verdict == "grew")
+    words = {
+        f"{line.file}:{line.line}: {hint_words(hint)}": None
+        for name in grown
+        for line in lines_of(name)
+        for hint in line.hints
+    }
+    return [*words][:MAX_HINTS_IN_MARKDOWN]
+
+
+def counts_markdown(comparison: CountComparison, hints: Sequence[str] = ()) -> str:
     """Write the differences of counts as a part of a Markdown document, what results say escaped;
-    empty where nothing was counted."""
+    empty where nothing was counted. ``hints`` are those of ``hints_where_counts_grew``."""
     if not has_counts(comparison):
         return ""
     lines = ["", f"#### {TITLE}", "", f"**{counts_line(comparison)}**", ""]
@@ -147,6 +168,8 @@ def counts_markdown(comparison: CountComparison) -> str:
         ]
     if len(rows) > MAX_IN_MARKDOWN:
         lines += [f"and {len(rows) - MAX_IN_MARKDOWN:,} more", ""]
+    if hints:
+        lines += ["Hints where a count grew:", "", *(f"- {escaped(hint)}" for hint in hints), ""]
     return "\n".join(lines)
 
 
