@@ -73,6 +73,9 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     """
     say_if_without_plugin()
     if started_by_asv():
+        # First of all: where asv is killed between two cases, or before there is one, the process
+        # that it forks for each would wait for the next one for ever.
+        end_with_parent(root=asv_settings().process)
         keep_caches_apart()
     preset, count = os.environ.get("GPUBENCH_PRESET") or None, gpu_count()
     asked = asked_benchmark(sys.argv)
@@ -94,8 +97,6 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         from gpubench.measure.verify_ahead import verify_ahead  # a process of a case has no use
 
-        # Where asv was killed between two cases, this process would wait for the next one for ever.
-        end_with_parent()
         verify_ahead(chain.from_iterable(each.cases for each in expansions), provenance)
         for name in sorted({name for each in expansions for name in each.group.backends}):
             with suppress(Exception):  # its cases say what is wrong
@@ -233,7 +234,7 @@ class TrackedBenchmark:
         Raises ``NotImplementedError``, which asv shows as n/a, where there are none.
         """
         if started_by_asv():
-            end_with_parent()
+            end_with_parent(root=asv_settings().process)
         case, recorder = self._expansion.find(identity), Recorder(asv_settings().record)
         counts = self._counts(case, recorder)
         if isinstance(counts, CaseRecord):
@@ -349,7 +350,7 @@ class TimedBenchmark:
 
     def _prepare(self, identity: str) -> None:
         if started_by_asv():  # which sees to the time limit, itself or as the process it forks
-            end_with_parent()
+            end_with_parent(root=asv_settings().process)
         if self._run is not None:
             self._run.close()
         self._identity, self._run, self._recorded_samples = identity, None, None
