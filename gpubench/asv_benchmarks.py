@@ -73,6 +73,9 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     """
     say_if_without_plugin()
     if started_by_asv():
+        # First of all: where asv is killed between two cases, or before there is one, the process
+        # that it forks for each would wait for the next one for ever.
+        end_with_parent(root=asv_settings().process)
         keep_caches_apart()
     preset, count = os.environ.get("GPUBENCH_PRESET") or None, gpu_count()
     asked = asked_benchmark(sys.argv)
@@ -96,8 +99,6 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         from gpubench.measure.count_ahead import count_ahead
         from gpubench.measure.verify_ahead import verify_ahead
 
-        # Where asv was killed between two cases, this process would wait for the next one for ever.
-        end_with_parent()
         cases = [*chain.from_iterable(each.cases for each in expansions)]
         verify_ahead(cases, provenance)
         count_ahead(cases, provenance)
@@ -238,7 +239,7 @@ class TrackedBenchmark:
         Raises ``NotImplementedError``, which asv shows as n/a, where there are none.
         """
         if started_by_asv():
-            end_with_parent()
+            end_with_parent(root=asv_settings().process)
         case, recorder = self._expansion.find(identity), Recorder(asv_settings().record)
         counts = self._counts(case, recorder)
         if isinstance(counts, CaseRecord):
@@ -354,7 +355,7 @@ class TimedBenchmark:
 
     def _prepare(self, identity: str) -> None:
         if started_by_asv():  # which sees to the time limit, itself or as the process it forks
-            end_with_parent()
+            end_with_parent(root=asv_settings().process)
         if self._run is not None:
             self._run.close()
         self._identity, self._run, self._recorded_samples = identity, None, None

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from asv import runner
@@ -67,6 +68,7 @@ def export_settings() -> None:
         return
     write_local_requirement()
     if _command(arguments) in KEEPING:
+        end_as_by_ctrl_c()
         refuse_faulty_suites()
     if _command(arguments) in KEEPING and (warning := busy_since(core_use())):
         log.warning(f"gpubench: {warning}")
@@ -77,6 +79,22 @@ def export_settings() -> None:
     except Exception as error:  # asv fails of it too, or its results are without a record
         os.environ[VARIABLE] = ""
         log.warning(f"gpubench: no record is kept: {error}")
+
+
+def end_as_by_ctrl_c() -> None:
+    """Have SIGTERM and SIGHUP (a batch system's end, a closed terminal) end asv as Ctrl-C does: it
+    ends what it has started. A signal that is ignored, as under ``nohup``, stays ignored."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if callable(signal.getsignal(signal.SIGINT)):
+            signal.raise_signal(signal.SIGINT)  # to whom it is given now
+        else:  # ignored, as in what a shell has put into the background
+            signal.default_int_handler(number, frame)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def refuse_faulty_suites() -> None:

@@ -3,15 +3,19 @@ nothing: it is part of the time that a pool takes to start."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 """Of Linux's prctl(2): "the signal that this process gets when its parent dies"."""
 
 
-def end_with_parent(how: int | None = None) -> None:
+def end_with_parent(how: int | None = None, *, root: int | None = None) -> None:
     """Have a worker get a signal, on Linux, when the thread that started it ends, however it ends.
+
+    ``root``: the process that all is done for, which may be gone already. Then the worker ends now.
 
     Where a process is killed or ends by ``os._exit``, as asv's do, no pool ends its workers. They
     would finish what they are doing first, and loky's would wait minutes for more.
@@ -20,6 +24,8 @@ def end_with_parent(how: int | None = None) -> None:
         from ctypes import CDLL
 
         CDLL(None).prctl(PR_SET_PDEATHSIG, how or signal.SIGKILL)
+        if root is not None and not Path(f"/proc/{root}").exists():
+            os.kill(os.getpid(), how or signal.SIGKILL)
 
 
 def how_it_ended(code: int) -> str:

@@ -122,6 +122,9 @@ def fail(a):
 TICK = 0.02
 """Seconds between two looks at what a command has used: two of Linux's clock."""
 
+KILLS = ("first", "all", "ctrl-c", "SIGTERM", "SIGHUP")
+"""Ways to end a command (``stepping_project.kill``)."""
+
 RESTING = 100
 """Looks at which a command has used nothing more, after which it is killed: it serves."""
 
@@ -344,7 +347,7 @@ def _killed(
         process = start(project, *command, errors=errors)
         used = _run_until(process, rng.uniform(0, lasting))
         time.sleep(rng.uniform(0, TICK))
-        code, how = process.poll(), rng.choice(("first", "all", "ctrl-c"))
+        code, how = process.poll(), rng.choice(KILLS)
         if how == "first":
             process.kill()
             _wait(lambda: not processes_of(process.pid), 1_200)

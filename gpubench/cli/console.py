@@ -230,17 +230,23 @@ class Commands(click.Group):
 
 @contextmanager
 def interruptible() -> Iterator[list[str]]:
-    """Ctrl-C ends what is inside, and so does SIGTERM, with which others end a command; the list is
-    then not empty."""
+    """Ctrl-C ends what is inside, and so do SIGTERM, with which others end a command, and SIGHUP,
+    as a terminal is closed, unless it is ignored (``nohup``); the list is then not empty."""
     interrupted: list[str] = []
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in numbers
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield interrupted
     except KeyboardInterrupt:
         interrupted.append("interrupted")
         ERR.print("interrupted: this is what there is")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 _held_back: list[list[str]] = []

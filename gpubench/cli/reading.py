@@ -465,6 +465,13 @@ def read_results(
         said = [f"{problem.path}: {problem.message}" for problem in table.problems]
         more = f"; and {len(said) - 1:,} more like it" if len(said) > 1 else ""
         why = f"; {said[0]}{more}" if said else "; it holds no result file of asv"
+        from gpubench.record import SUFFIX  # which commands that only answer --help do without
+
+        if not said and any(results.glob(f"*/*{SUFFIX}")):
+            why = (
+                ": a run has begun, and no case of it is finished (it is at work, or was stopped); "
+                "`asv run --skip-existing` goes on"
+            )
         raise GpubenchError(
             f"nothing in {results} can be read{why}; run `asv run`, or name asv's "
             "results directory with --results"

@@ -62,6 +62,12 @@ class AsvSettings:
     """Processes of each case where asv takes those of several commits in turn
     (``--interleave-rounds``); 0 where it does not, or suites say how many."""
 
+    @property
+    def process(self) -> int | None:
+        """Number of asv's process; ``None`` where it is not known."""
+        number = self.run.partition("-")[0]
+        return int(number) if number.isdecimal() else None
+
     def export(self) -> None:
         """Leave the settings for the processes that this one starts."""
         os.environ[VARIABLE] = json.dumps(asdict(self))

@@ -119,8 +119,11 @@ def processes_of(session: int) -> list[int]:
 
 def kill(process: subprocess.Popen[bytes], how: str) -> int:
     """End a command: ``first`` is it alone, as by a user or a lack of memory, ``all`` its session,
-    as by a batch system, and ``ctrl-c`` a terminal's; its exit code, when nobody of it is left."""
-    if how == "first":  # what it had started goes on
+    as by a batch system, ``SIGTERM`` and ``SIGHUP`` ask it alone to end, and ``ctrl-c`` is a
+    terminal's; its exit code, when nobody of it is left."""
+    if how in ("SIGTERM", "SIGHUP"):
+        process.send_signal(signal.Signals[how])
+    elif how == "first":  # what it had started goes on
         process.kill()
     elif how == "ctrl-c":
         with suppress(ProcessLookupError):  # ended meanwhile

@@ -82,6 +82,8 @@ def is_unfinished(row: dict[str, Any]) -> bool:
         pytest.param("all", 0, marks=pytest.mark.thorough),
         ("all", 4),
         ("ctrl-c", 8),
+        pytest.param("SIGTERM", 4, marks=pytest.mark.thorough),
+        pytest.param("SIGHUP", 2, marks=pytest.mark.thorough),
     ],
 )
 def test_a_finished_case_is_shown_and_is_not_measured_again(
