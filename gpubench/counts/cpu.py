@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.counts.hooks import CountedModule, Hooks, NotCountable
+from gpubench.counts.hooks import CountedModule, Hooks, NotCountable, versions
 from gpubench.counts.instructions import called_function, count_instruction
 from gpubench.counts.ir import NO_FILE, Place
 from gpubench.counts.remarks import LoopRemark, RemarkReader
@@ -58,8 +58,7 @@ class CpuCounter:
     @property
     def made_by(self) -> str:
         """What made the code that is counted: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
-        named = import_module("numba").config.CPU_NAME
-        return f"{self._hooks.versions()}, {named or 'the processor of this machine'}"
+        return versions()
 
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
         """Call once; return what it returns, and what the counters of all modules say then."""

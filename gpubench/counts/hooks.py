@@ -66,7 +66,7 @@ class Hooks:
 
         ``take_remarks`` returns what LLVM has said since it was called last.
         """
-        _refuse_other_hooks()
+        refuse_other_hooks()
         self.modules: list[CountedModule] = []
         self.cache_calls: set[str] = set()
         """Which of ``load`` and ``save`` Numba asked its caches for, in vain."""
@@ -74,13 +74,8 @@ class Hooks:
         self._numbers = itertools.count()
         self._llvm = import_module("llvmlite.binding")
         self._hook_codegen()
-        self._hook_caches()
+        hook_caches(self.cache_calls)
         self._hook_options()
-
-    def versions(self) -> str:
-        """Return what made the code: ``numba 0.68.1, LLVM 22.1.0``."""
-        llvm = ".".join(map(str, self._llvm.llvm_version_info))
-        return f"numba {metadata.version('numba')}, LLVM {llvm}"
 
     def _hook_codegen(self) -> None:
         def add_module(codegen: Any, module: Any) -> None:
@@ -110,16 +105,6 @@ class Hooks:
                 )
             )
 
-    def _hook_caches(self) -> None:
-        def load(cache: Any, sig: Any, target_context: Any) -> None:
-            self.cache_calls.add("load")
-
-        def save(cache: Any, sig: Any, data: Any) -> None:
-            self.cache_calls.add("save")
-
-        cache = import_module("numba.core.caching").Cache
-        cache.load_overload, cache.save_overload = load, save
-
     def _hook_options(self) -> None:
         """Have code compiled with tables of lines. Bounds checks, which come with debugging, are
         decided before, and stay as they are."""
@@ -129,6 +114,27 @@ class Hooks:
         ):
             options = getattr(import_module(module), name)
             options.finalize = _with_lines(options.finalize)
+
+
+def hook_caches(calls: set[str]) -> None:
+    """Have Numba find nothing in its caches and keep nothing there; ``calls`` gets ``load`` and
+    ``save`` when it asks them."""
+
+    def load(cache: Any, sig: Any, target_context: Any) -> None:
+        calls.add("load")
+
+    def save(cache: Any, sig: Any, data: Any) -> None:
+        calls.add("save")
+
+    cache = import_module("numba.core.caching").Cache
+    cache.load_overload, cache.save_overload = load, save
+
+
+def versions() -> str:
+    """Return what makes code in this process: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
+    llvm = ".".join(map(str, import_module("llvmlite.binding").llvm_version_info))
+    processor = import_module("numba").config.CPU_NAME or "the processor of this machine"
+    return f"numba {metadata.version('numba')}, LLVM {llvm}, {processor}"
 
 
 def _with_lines(finalize: Callable[..., None]) -> Callable[..., None]:
@@ -141,7 +147,7 @@ def _with_lines(finalize: Callable[..., None]) -> Callable[..., None]:
     return finalize_with_lines
 
 
-def _refuse_other_hooks() -> None:
+def refuse_other_hooks() -> None:
     """Raise ``NotCountable`` where a function of Numba is missing or takes other parameters."""
     for module, path, parameters in _EXPECTED:
         function: Any = import_module(module)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts, Values
 from gpubench.counts.hooks import NotCountable
 from gpubench.counts.ir import Place
+from gpubench.counts.machine import MachineCounter
 from gpubench.counts.remarks import LoopRemark
 from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.check import CheckResult
@@ -17,6 +18,9 @@ from gpubench.names import CPU
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord, LineRecord
 from gpubench.work.counting import import_path
+
+if TYPE_CHECKING:  # which imports this module
+    from gpubench.measure.verify_cases import Verified
 
 COUNTED_BACKEND = "numba"
 """Name of the backend whose code has counters."""
@@ -50,12 +54,15 @@ def why_not_with_one_thread(case: Case) -> str | None:
 class CaseCounter:
     """Counts the runs of one case after another in a process."""
 
-    def __init__(self, *, remarks: bool) -> None:
-        """Prepare this process, in which Numba must not have compiled anything before."""
+    def __init__(self, *, remarks: bool, machine: bool) -> None:
+        """Prepare this process, in which Numba must not have compiled anything before.
+
+        ``machine``: instructions of the machine are counted in place of LLVM's.
+        """
         self._missing: str | None = None
         self._runs: list[Values] = []
         try:
-            self._counter = CpuCounter(remarks=remarks)
+            self._counter = MachineCounter() if machine else CpuCounter(remarks=remarks)
         except NotCountable as error:
             self._missing = str(error)
 
@@ -108,6 +115,21 @@ class CaseCounter:
         )
         loops = (_with_import_path(remark) for remark in counts.remarks)
         return record, CpuCode(counts.called, tuple(loops))
+
+
+def with_machine_counts(
+    rows: Sequence[tuple[Case, Verified]], of_machine: Sequence[tuple[Case, Verified]]
+) -> list[tuple[Case, Verified]]:
+    """Add the instructions of the machine to what was counted of the same cases."""
+    totals = {id(case): one.counts.totals for case, one in of_machine if one.counts is not None}
+    joined = []
+    for case, outcome in rows:
+        if outcome.counts is not None and outcome.counts.launches and id(case) in totals:
+            (launch,) = outcome.counts.launches
+            both = replace(launch, counts={**launch.counts, **totals[id(case)]})
+            outcome = replace(outcome, counts=replace(outcome.counts, launches=(both,)))
+        joined.append((case, outcome))
+    return joined
 
 
 def _with_import_path(remark: LoopRemark) -> LoopRemark:

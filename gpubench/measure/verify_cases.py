@@ -108,6 +108,8 @@ class Manner:
     count_on_cpu: bool = False
     """Numba's code on the CPU counts what one run does, with one thread and for one named
     processor."""
+    machine: bool = False
+    """With ``count_on_cpu``: instructions of the machine are counted in place of LLVM's."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
@@ -254,7 +256,7 @@ class Verifier:
         add_lines()
         count_launches(self._manner.count)
         if self._manner.count_on_cpu and self._cpu_counter is None:
-            self._cpu_counter = CaseCounter(remarks=self._manner.code)
+            self._cpu_counter = CaseCounter(remarks=self._manner.code, machine=self._manner.machine)
         baseline, expected = case.baseline(), None
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpubench.counts.machine import MACHINE_INSTRUCTIONS
 from gpubench.counts.remarks import LoopRemark, advice_for
 from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.instructions import Instructions
@@ -30,15 +31,19 @@ _COLUMNS = (
     *("special functions", "calls", "allocations"),
 )
 _LINE_COLUMNS = ("share of IR", "flops", "vectorized", "bytes loaded", "bytes stored", "calls")
-_MACHINE_COLUMN = "instructions"
+_MACHINE_COLUMN = "machine instructions"
+_CALLGRIND_COLUMN = "instructions with Python"
 
 
 def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[RenderableType]:
     """Show a row for each case, code line by line where asked, why others have no counts, and where
     declared work is not what is counted."""
-    has_machine = any(counted is not None for _, _, counted in rows)
-    numbers = (*_COLUMNS, *([_MACHINE_COLUMN] if has_machine else ()))
-    shown = (_row(*row, has_machine=has_machine) for row in rows)
+    numbers = [*_COLUMNS]
+    if any(MACHINE_INSTRUCTIONS in _totals(outcome) for _, outcome, _ in rows):
+        numbers.append(_MACHINE_COLUMN)
+    if any(counted is not None for _, _, counted in rows):
+        numbers.append(_CALLGRIND_COLUMN)
+    shown = (_row(*row, numbers) for row in rows)
     yield table(("kernel", "implementation", "case", "verdict", *numbers), shown, numbers)
     verified = [(case, outcome) for case, outcome, _ in rows]
     if lines:
@@ -57,7 +62,7 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
     )
     ways = {f"{c.counter}, compiled for {c.processor}" for _, _, c in rows if c and c.count}
     yield from (
-        Text(f"  {_MACHINE_COLUMN} of one call by {way}; an empty call is taken off")
+        Text(f"  {_CALLGRIND_COLUMN}: of one call, by {way}; an empty call is taken off")
         for way in sorted(ways)
     )
 
@@ -112,19 +117,24 @@ def _loop_as_data(loop: LoopRemark) -> dict[str, Any]:
 
 
 def _row(
-    case: Case, outcome: Verified, counted: Instructions | None, *, has_machine: bool
+    case: Case, outcome: Verified, counted: Instructions | None, columns: Sequence[str]
 ) -> tuple[str | Text, ...]:
     style = "green" if outcome.status == "right" else ""
     style = "bold red" if outcome.status in FAILURES else style
     verdict = Text(text.status_label(outcome.status), style=style)
     head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
-    counts = outcome.counts
-    cells = ("",) * len(_COLUMNS)
-    if counts is not None and counts.missing is None:
-        cells = _cells(counts.totals)
-    if not has_machine:
-        return *head, *cells
-    return *head, *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
+    totals = _totals(outcome)
+    cells = _cells(totals) if totals else ("",) * len(_COLUMNS)
+    if _MACHINE_COLUMN in columns:
+        machine = totals.get(MACHINE_INSTRUCTIONS)
+        cells = *cells, "" if machine is None else f"{machine:,}"
+    if _CALLGRIND_COLUMN in columns:
+        cells = *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
+    return *head, *cells
+
+
+def _totals(outcome: Verified) -> Mapping[str, int]:
+    return outcome.counts.totals if outcome.counts is not None else {}
 
 
 def _cells(counts: Mapping[str, int]) -> tuple[str, ...]:

@@ -1,0 +1,166 @@
+"""Counters in machine code: how many instructions of x86-64 Numba's compiled code executes.
+
+LLVM writes the assembly of a module, each piece of straight code gets a counter, and LLVM assembles
+it again. Registers and flags stay as they were, so that the code is what runs without counters.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import platform
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gpubench.counts.cpu import CpuCounts, Values
+from gpubench.counts.hooks import NotCountable, hook_caches, refuse_other_hooks, versions
+
+COUNTED_MACHINE = "x86_64"
+
+MACHINE_INSTRUCTIONS = "machine_instructions"
+VECTOR_REGISTERS = {"zmm": 512, "ymm": 256, "xmm": 128}
+"""Bits of registers by what their names begin with."""
+
+_COUNT = (
+    # The 128 bytes below the stack may hold a function's values (System V ABI, "The Red Zone").
+    "\tleaq -128(%rsp), %rsp",
+    "\tpushfq",
+    "\tpushq %rax",
+    "\tmovabsq ${address}, %rax",
+    "\tlock incq (%rax)",
+    "\tpopq %rax",
+    "\tpopfq",
+    "\tleaq 128(%rsp), %rsp",
+)
+_LABEL = re.compile(r'^("[^"]+"|[\w.$]+):')
+_SECTION = re.compile(r"^\s*\.(?:text|section|data|bss)\b")
+_JUMP = re.compile(r"^\tj\w+\s")
+_ESCAPES = str.maketrans({"\\": "\\5C", '"': "\\22", "\t": "\\09"})
+
+
+@dataclass(frozen=True, slots=True)
+class CountedAssembly:
+    """Assembly with counters."""
+
+    text: str
+    symbol: str
+    """Of the array of counts, ``i64`` each."""
+    pieces: tuple[tuple[str, ...], ...]
+    """Instructions of each piece of straight code, in the order of the array."""
+
+
+def instrument_assembly(text: str, number: int) -> CountedAssembly:
+    """Put a counter before the first instruction after each label and each jump."""
+    symbol = f"gpubench_machine_{number}"
+    lines: list[str] = []
+    pieces: list[list[str]] = []
+    is_code = begins = False
+    for raw in text.split("\n"):
+        line = raw if '"' in raw else raw.split("#")[0].rstrip()
+        if _SECTION.match(line):
+            is_code = "text" in line.split(",")[0]
+        elif is_code and _LABEL.match(line):
+            begins = True
+        elif is_code and re.match(r"^\t[a-z]", line):
+            if begins:
+                address = f"{symbol}+{8 * len(pieces)}"
+                lines += [one.replace("{address}", address) for one in _COUNT]
+                pieces.append([])
+            pieces[-1].append(line.strip())
+            begins = bool(_JUMP.match(line))
+        lines.append(line)
+    lines += ["\t.data", "\t.p2align 6", f"\t.globl {symbol}", f"{symbol}:"]
+    lines.append(f"\t.zero {8 * max(1, len(pieces))}")
+    return CountedAssembly("\n".join(lines), symbol, tuple(map(tuple, pieces)))
+
+
+@dataclass(frozen=True, slots=True)
+class _MachineModule:
+    assembly: CountedAssembly
+    engine: Any
+    keeps: tuple[Any, ...]
+    """What the engine uses for as long as the code lives."""
+
+
+class MachineCounter:
+    """Counts calls in this process, in which Numba must not have compiled anything before."""
+
+    def __init__(self) -> None:
+        """Put the hooks in place; raise ``NotCountable`` where there is no such machine code."""
+        if platform.machine() != COUNTED_MACHINE:
+            raise NotCountable(
+                f"machine instructions are counted on x86-64, and this is {platform.machine()}"
+            )
+        refuse_other_hooks()
+        self._llvm = import_module("llvmlite.binding")
+        self._llvm.initialize_native_asmparser()
+        self._modules: list[_MachineModule] = []
+        self._arrays: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
+        self._numbers = itertools.count()
+
+        def add_module(codegen: Any, module: Any) -> None:
+            self._add_counted(codegen, module)
+
+        import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+        hook_caches(set())
+
+    @property
+    def made_by(self) -> str:
+        """What made the code that is counted: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
+        return versions()
+
+    def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
+        """Call once; return what it returns, and what the counters of all modules say then."""
+        for module in self._modules:
+            self._array(module)[:] = 0
+        result = call()
+        return result, [self._array(module).copy() for module in self._modules]
+
+    def read(self, values: Values) -> CpuCounts:
+        """Add up what a call counted: all instructions, and those with vector registers by the
+        widest of them. The wrapper between Python and the kernel is in it."""
+        totals: Counter[str] = Counter()
+        for module, of_module in zip(self._modules, values, strict=False):
+            for piece, times in zip(module.assembly.pieces, of_module, strict=False):
+                if times:
+                    for name, count in _counts_of(piece):
+                        totals[name] += int(times) * count
+        return CpuCounts(dict(totals), {}, {})
+
+    def _add_counted(self, codegen: Any, module: Any) -> None:
+        clean = self._llvm.parse_assembly(str(module))
+        clean.name = module.name
+        assembly = codegen._tm.emit_assembly(clean)
+        counted = instrument_assembly(assembly, next(self._numbers))
+        lines = filter(str.strip, counted.text.split("\n"))
+        text = "\n".join(f'module asm "{line.translate(_ESCAPES)}"' for line in lines)
+        triple = f'target triple = "{self._llvm.get_process_triple()}"'
+        code = codegen._tm.emit_object(self._llvm.parse_assembly(f"{triple}\n{text}"))
+        object_file = self._llvm.ObjectFileRef.from_data(code)
+        codegen._engine._load_defined_symbols(module)
+        codegen._engine._ee.add_object_file(object_file)
+        keeps = (code, object_file)
+        self._modules.append(_MachineModule(counted, codegen._engine, keeps))
+
+    def _array(self, module: _MachineModule) -> np.ndarray[Any, np.dtype[np.int64]]:
+        symbol = module.assembly.symbol
+        if symbol not in self._arrays:
+            address = int(module.engine.get_global_value_address(symbol))
+            length = max(1, len(module.assembly.pieces))
+            cells = (ctypes.c_int64 * length).from_address(address)
+            self._arrays[symbol] = np.ctypeslib.as_array(cells)
+        return self._arrays[symbol]
+
+
+def _counts_of(piece: Sequence[str]) -> Iterator[tuple[str, int]]:
+    yield MACHINE_INSTRUCTIONS, len(piece)
+    for instruction in piece:
+        widest = next((name for name in VECTOR_REGISTERS if f"%{name}" in instruction), None)
+        if widest:
+            yield f"{MACHINE_INSTRUCTIONS}_{VECTOR_REGISTERS[widest]}_bits", 1
