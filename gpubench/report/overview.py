@@ -210,6 +210,8 @@ class Overview:
     """What most cases shared the last time, a sentence; empty where they never did."""
     growth: tuple[work.WorkChange, ...] = ()
     """Counted work that grew, the newest first."""
+    judged: int = 0
+    """Cases with enough commits for a verdict."""
     changes_note: str | None = None
     reasons: tuple[ReasonView, ...] = ()
     setups: tuple[SetupRow, ...] = ()
@@ -280,6 +282,7 @@ def build(history: History | None, site: Site) -> Overview:
         more_checks=_left_out(name for name, _ in checks),
         shared=_newest_shared(history, site),
         growth=work.newest_growth(history, site),
+        judged=len(history.names) - len(site.not_judged(history)),
         changes_note=not_judged_words(len(site.not_judged(history)), len(history.names)),
         reasons=reason_views(rows),
         setups=setups,

@@ -795,7 +795,8 @@ class Table:
         """Return the columns of the views, ``results`` first: view, name, type and meaning."""
         self._add_tables(None)
         return self.query("""
-            select distinct on (table_name, column_index) table_name as "view", column_name as "column", data_type as "type",
+            select distinct on (table_name, column_index)
+                table_name as "view", column_name as "column", data_type as "type",
                 comment as meaning
             from duckdb_columns() where comment is not null
             order by table_name != 'results', table_name, column_index
