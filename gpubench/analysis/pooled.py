@@ -27,7 +27,7 @@ POOLED_COMMITS = 10
 """Newest commits of a level that count: older ones were often measured by another machine in all
 but name."""
 
-STEP_CHANCE = 0.005
+STEP_CHANCE = 0.002
 """Chance of each of two neighbours that agree."""
 
 CHECK_CHANCE = 0.01

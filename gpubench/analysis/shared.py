@@ -146,7 +146,7 @@ def judge_history(
         for name, of_case in own.items()
     }
     not_judged = frozenset(name for name, one in verdicts.items() if not one.is_judged)
-    together = tuple(sorted([*shared, *runs], key=lambda one: one.after))
+    together = tuple(sorted([*shared, *_of_all_parts(runs)], key=lambda one: one.after))
     return JudgedHistory(changes, kept, together, unstable, not_judged, statuses)
 
 
@@ -164,22 +164,30 @@ def verdicts_of(
 ) -> tuple[dict[CaseName, Verdict], list[SharedChange]]:
     """Return what the times of every case say, without the noise that whole runs share, and the
     newest runs that are off."""
-    is_time = [name.is_time for name in history.names]
-    names = [name for name in history.names if name.is_time]
-    judged = history.judged.copy()
-    times = without_shared_noise(judged[:, is_time])
-    judged[:, is_time], runs = without_runs_off(times, names)
-    kinds = ["time" if name.is_time else name.time for name in history.names]
-    verdicts = [
-        replace(verdict, changes=_without_mixes(verdict.changes, history.judged[0, case]))
-        for case, verdict in enumerate(verdicts_in(judged, least, kinds))
-    ]
+    verdicts, runs = judge_times(history.names, history.judged, least)
     if history.by_speedup:
         verdicts = [
             replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
             for one in verdicts
         ]
     return dict(zip(history.names, verdicts, strict=True)), runs
+
+
+def judge_times(
+    names: Sequence[CaseName], times: Times, least: Sequence[float] | None = None
+) -> tuple[list[Verdict], list[SharedChange]]:
+    """Return what the times of these cases say, shape (3, cases, snapshots), as ``verdicts_of``."""
+    is_time = [name.is_time for name in names]
+    judged = times.copy()
+    judged[:, is_time], runs = without_runs_off(
+        without_shared_noise(judged[:, is_time]), [name for name in names if name.is_time]
+    )
+    kinds = ["time" if name.is_time else name.time for name in names]
+    verdicts = [
+        replace(verdict, changes=_without_mixes(verdict.changes, times[0, case]))
+        for case, verdict in enumerate(verdicts_in(judged, least, kinds))
+    ]
+    return verdicts, runs
 
 
 def _without_mixes(changes: Sequence[Change], times: NDArray[np.float64]) -> tuple[Change, ...]:
@@ -231,6 +239,23 @@ def without_runs_off(times: Times, names: Sequence[CaseName]) -> tuple[Times, li
             _add_run(runs, replace(_shared_change(group, len(measured)), runs=1))
     without: Times = times * np.exp(-taken)
     return without, runs
+
+
+def _of_all_parts(runs: Sequence[SharedChange]) -> list[SharedChange]:
+    """Return runs that are off once each, which parts of the cases found by themselves."""
+    found: dict[tuple[int, bool], list[SharedChange]] = defaultdict(list)
+    for run in runs:
+        found[run.after, run.slower].append(run)
+    return [
+        replace(
+            _shared_change(
+                {name: change for run in alike for name, change in run.changes.items()},
+                sum(run.measured for run in alike),
+            ),
+            runs=max(run.runs for run in alike),
+        )
+        for alike in found.values()
+    ]
 
 
 def _moved(level: float, moved: float, place: int) -> Change:

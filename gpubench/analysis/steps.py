@@ -76,14 +76,14 @@ MIN_CLEAR_SCATTERS = 3.0
 ONE_SCATTER = (15.87, 84.13)
 """Percentiles that are two standard deviations apart, of normal noise."""
 
-MIN_MIXED_LEVEL = 10
+MIN_MIXED_LEVEL = 15
 """Commits of both levels from which another mix of processors is told from a step."""
 
 MODES = (10, 90)
 """Percentiles that have to move with the median: where one stays, commits ran on the same
 processors in another proportion."""
 
-MIN_MODE_SHARE = 0.25
+MIN_MODE_SHARE = 0.1
 """Share of the median's step by which both have to move."""
 
 _CERTAIN = 1e6

@@ -43,7 +43,7 @@ from gpubench.report.site import (
     snapshot_label,
 )
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
-from gpubench.results import CaseHistories, CaseName, History, Ratio
+from gpubench.results import ALONE, CaseHistories, CaseName, History, Ratio
 
 DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
@@ -87,6 +87,18 @@ CHANGES_RULE = (
 """What is claimed, and on which grounds."""
 
 
+def cause_words(cause: Cause, name: CaseName) -> str:
+    """Return a cause in words; a benchmark of an asv project has no kernel."""
+    return "the code" if cause == "kernel" and name.implementation == ALONE else CAUSES[cause]
+
+
+def listed_name(name: CaseName, kernel: Link) -> dict[str, list[str]]:
+    """Return what a row is filtered by: a kernel and its implementation, or asv's benchmark."""
+    if name.implementation == ALONE:
+        return {"benchmark": [kernel.label]}
+    return {"kernel": [kernel.label], "implementation": [name.implementation]}
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
     """One implementation's changes at one commit that have the same direction and cause."""
@@ -116,10 +128,9 @@ class ChangeRow:
     def listed(self) -> dict[str, Any]:
         return listed(
             suite=[self.change.name.suite],
-            kernel=[self.kernel.label],
-            implementation=[self.change.name.implementation],
             commit=[self.change.after.short],
-            why=[CAUSES[self.cause]],
+            why=[cause_words(self.cause, self.change.name)],
+            **listed_name(self.change.name, self.kernel),
             what=[self.change.direction],
             state=[
                 "to be checked" if self.is_check else "recovered" if self.recovered else "lasting",
@@ -181,9 +192,8 @@ class StatusRow:
     def listed(self) -> dict[str, Any]:
         return listed(
             suite=[self.name.suite],
-            kernel=[self.kernel.label],
-            implementation=[self.name.implementation],
             commit=[self.after.short],
+            **listed_name(self.name, self.kernel),
             what=["now without a time" if self.is_worse else "has a time again"],
             state=["acknowledged" if self.acknowledged else ""],
         )
@@ -252,7 +262,7 @@ def build(history: History, site: Site) -> ChangesPage:
     every = (shown, counted, shared, statuses)
     order = [label for label in newest_first if any(label in rows for rows in every)]
     are_open = open_at_first(sum(len(rows[label]) for rows in every) for label in order)
-    causes = Counter(group[0].cause for group in groups.values())
+    causes = Counter(cause_words(group[0].cause, group[0].name) for group in groups.values())
     states = [*processor_states(history), *disturbed_states(site.rows_now(history))]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
     return ChangesPage(
@@ -262,7 +272,7 @@ def build(history: History, site: Site) -> ChangesPage:
         + _shared_and_status_words(len(shared_changes), status_groups),
         rule=CHANGES_RULE,
         note=not_judged_words(len(site.not_judged(history)), len(history.names)),
-        causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
+        causes=dict(causes.most_common()),
         commits=tuple(
             CommitChanges(
                 commit,
@@ -476,7 +486,8 @@ def _why(item: ExplainedChange, by_speedup: bool) -> str:
     beside = "its baseline did not, and " if item.baseline else ""
     if item.baseline_change:
         beside = f"its baseline became {text.factor(item.baseline_change.ratio)}, and "
-    return f"The kernel became {direction}; {beside}{recorded}."
+    what = "It" if item.name.implementation == ALONE else "The kernel"
+    return f"{what} became {direction}; {beside}{recorded}."
 
 
 def _verdict(

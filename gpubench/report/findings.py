@@ -188,7 +188,7 @@ def regression_view(
 def history_spark(
     history: CaseHistories, name: CaseName, changes: Sequence[Change], unit: str = SECONDS
 ) -> Sparkline:
-    """Sparkline of a case's values at the commits that know it; changes are marked."""
+    """Sparkline of a case's values at the commits of its setup; changes are marked."""
     row = history.rows_of[name]
     places = np.flatnonzero(history.statuses[row] != ABSENT)
     medians = (history.judged if history.by_speedup else history.times)[0, row, places]
@@ -199,7 +199,13 @@ def history_spark(
         first, last = (text.quantity(value, unit) for value in (present[0], present[-1]))
         label += f", first {first}, last {last}"
     marked = np.searchsorted(places, [change.after for change in changes]).tolist()
-    return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
+    return sparkline(
+        medians,
+        f"{label}; {text.plural(len(marked), 'change')}",
+        marked,
+        places,
+        len(history.snapshots),
+    )
 
 
 def unfinished(rows: Iterable[Row | None]) -> str:

@@ -133,6 +133,8 @@ class MatrixRow:
     """Of its implementations, as far as a record says."""
     tags: tuple[str, ...]
     """Of its suite, as far as a record says."""
+    is_regressed: bool = False
+    """Whether a case of it is worse now than at its best level."""
     spark: Sparkline | None = None
     """History of the case that stands for it; ``None`` with one commit."""
     recent: tuple[RecentCell, ...] = ()
@@ -147,7 +149,11 @@ class MatrixRow:
             suite=[self.suite],
             tag=self.tags,
             backend=self.backends,
-            only=[*only, "changed" if self.change else ""],
+            only=[
+                *only,
+                "changed" if self.change else "",
+                "regressed" if self.is_regressed else "",
+            ],
             speedup=max((ratio.value for ratio in speedups), default=None),
             change=self.change.ratio.factor if self.change else None,
         )
@@ -210,6 +216,8 @@ class Overview:
     """What most cases shared the last time, a sentence; empty where they never did."""
     growth: tuple[work.WorkChange, ...] = ()
     """Counted work that grew, the newest first."""
+    judged: int = 0
+    """Cases with enough commits for a verdict."""
     changes_note: str | None = None
     reasons: tuple[ReasonView, ...] = ()
     setups: tuple[SetupRow, ...] = ()
@@ -258,6 +266,7 @@ def build(history: History | None, site: Site) -> Overview:
     ]
     checks.sort(key=lambda item: (not item[1].slower, -item[1].ratio.factor))
     is_plain = not site.has_choices(history)
+    regressed = {(name.suite, name.kernel) for name in worse}
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
@@ -272,7 +281,7 @@ def build(history: History | None, site: Site) -> Overview:
         branch=site.branch_of(history.setup),
         outside=len(site.table.outside),
         machine=machine_panel(history, site),
-        matrix=_matrix(kernels, best, newest, history, site),
+        matrix=_matrix(kernels, best, newest, regressed, history, site),
         regressions=_largest(worse.items(), history, site),
         more_regressions=_left_out(worse),
         improvements=_largest(better, history, site),
@@ -280,6 +289,7 @@ def build(history: History | None, site: Site) -> Overview:
         more_checks=_left_out(name for name, _ in checks),
         shared=_newest_shared(history, site),
         growth=work.newest_growth(history, site),
+        judged=len(history.names) - len(site.not_judged(history)),
         changes_note=not_judged_words(len(site.not_judged(history)), len(history.names)),
         reasons=reason_views(rows),
         setups=setups,
@@ -481,6 +491,7 @@ def _matrix(
     kernels: _Kernels,
     best: Mapping[KernelKey, Ratio],
     newest: Sequence[tuple[CaseName, Change]],
+    regressed: Collection[KernelKey],
     history: History,
     site: Site,
 ) -> Matrix:
@@ -529,6 +540,7 @@ def _matrix(
                     _cell(in_columns[key], column, size, counted) for _, key, column in heads
                 ),
                 change=changes.get(kernel_key),
+                is_regressed=kernel_key in regressed,
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
                 spark=history_spark(past, standing, (), site.units(history).get(standing, SECONDS))

@@ -33,8 +33,8 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """One series, oldest first, on a log scale of its own, from its first time to its last; on a
-    linear one where a number is 0 or negative."""
+    """One series, oldest first, over all of its commits, so that those of a page have one axis of
+    time; on a log scale of its own, a linear one where a number is 0 or negative."""
 
     lines: tuple[str, ...]
     """Each stretch without a gap as a path of SVG after its ``M``: the first point, and from there
@@ -50,8 +50,16 @@ class Sparkline:
     height: float = HEIGHT
 
 
-def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkline:
-    """Draw values; NaN is a gap, ``marked`` are indices of points to mark."""
+def sparkline(
+    values: Values,
+    label: str,
+    marked: Sequence[int] = (),
+    places: NDArray[np.intp] | None = None,
+    commits: int = 0,
+) -> Sparkline:
+    """Draw values; NaN is a gap, ``marked`` are indices of points to mark. ``places`` are theirs
+    among so many ``commits``; without, they are all commits there are."""
+    places = np.arange(len(values)) if places is None else places
     present = np.flatnonzero(~np.isnan(values))
     if not present.size:
         return Sparkline((), (), None, label)
@@ -61,17 +69,16 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     else:
         least = (LEAST_RANGE - 1) * np.abs(logs).max() or 1.0
     spread = max(logs.max() - logs.min(), least)
-    # Commits before the first time and after the last take no room: those of one case in a hundred
-    # of a long history would leave a dot.
-    since = present - present[0]
-    step = (WIDTH - 2 * MARGIN) / max(since[-1], 1)
+    step = (WIDTH - 2 * MARGIN) / max((commits or len(values)) - 1, 1)
     down = 0.5 - (logs - (logs.min() + logs.max()) / 2) / spread
     # Less than a tenth of a unit nobody sees.
-    xs = np.round(MARGIN + since * step, 1)
+    xs = np.round(MARGIN + places[present] * step, 1)
     ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1)
     points = np.stack([xs, ys], axis=1)
     group = math.ceil(2 * len(points) / MAX_POINTS)  # of each the least and the greatest
-    gaps = np.flatnonzero(np.diff(since) * step > max(1.5 * step, SEEN_GAP)) + 1
+    # A commit that does not know the case is no gap, one where it has no value is.
+    is_gap = (np.diff(present) > 1) & (np.diff(places[present]) * step > SEEN_GAP)
+    gaps = np.flatnonzero(is_gap) + 1
     lines = [_path(stretch[_shown(stretch[:, 1], group)]) for stretch in np.split(points, gaps)]
     marks: list[tuple[float, float]] = []
     for x, y in points[np.isin(present, marked)][::-1].tolist():

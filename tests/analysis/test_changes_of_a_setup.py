@@ -59,14 +59,14 @@ def test_a_case_that_was_hardly_measured_is_beside_one_with_a_step() -> None:
     ]
     measured += [
         (snapshot(20 + place), {short: timed(short, seconds)})
-        for place, seconds in enumerate((1.0, 3.0))
+        for place, seconds in enumerate((1.0, 1.01, 1.0, 3.0))
     ]
 
     by_case = changes_of(history_of(measured))
 
     assert {name: [(c.kind, c.after) for c in found] for name, found in by_case.items()} == {
         long: [("step", 10)],
-        short: [("difference", 21)],
+        short: [("check", 23)],
     }
 
 

@@ -23,6 +23,9 @@ class OneHistory:
     of: CaseHistories
     acknowledged: tuple[Acknowledgement, ...]
 
+    def is_rate(self, _name: CaseName) -> bool:
+        return False
+
     def threshold(self, _name: CaseName) -> None:
         return None
 

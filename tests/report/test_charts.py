@@ -123,14 +123,14 @@ def test_a_case_that_never_had_a_time_did_not_stop() -> None:
 def test_changes_are_marked_at_their_place_among_the_commits_of_the_chart() -> None:
     other = replace(NUMPY, kernel="norm")
     of = history({other: 1.0}, {NUMPY: 4.0, NUMBA: 2.0}, {other: 1.0}, {NUMPY: 4.0, NUMBA: 4.0})
-    change = Change("difference", 1, 3, 2.0, 4.0, Ratio(0.5, 0.49, 0.51))
+    change = Change("check", 1, 3, 2.0, 4.0, Ratio(0.5, 0.49, 0.51), 1)
 
     (_, numba) = chart(of, [change]).series
 
     assert numba.marked == (1,)
     assert numba.changes == (change,)
     assert numba.sentence.endswith(
-        "; slower than the previous commit: intervals do not overlap at 00000000 "
+        "; one commit alone, to be checked: slower by 2.00× at 00000000 "
         "(by times alone; rests on 1 commit)."
     )
 
@@ -141,7 +141,7 @@ def test_one_commit_is_no_history_of_no_change() -> None:
 
     now = f"numba: 2.00{NARROW}s, 2.00× (1.96–2.04×) at the newest commit"
     assert alone.sentence == f"{now}."
-    assert steady.sentence == f"{now}; no change."
+    assert steady.sentence == f"{now}; no change of its time was found."
 
 
 # over sizes

@@ -45,6 +45,7 @@ def series(
         points=(),
         changes=(),
         rest_on=(),
+        left_out=0,
         marked=(),
         stopped=None,
         status=None,

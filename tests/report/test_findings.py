@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from histories import NUMBA, NUMPY, history_of, snapshot, timed
@@ -12,11 +14,11 @@ from test_sparkline import points_of
 
 from gpubench.analysis.changes import Change
 from gpubench.report.findings import (
-    basis,
     case_words,
     change_view,
     claim,
     counts_in_words,
+    deciding_command,
     history_spark,
     not_judged_words,
     reason_views,
@@ -25,6 +27,11 @@ from gpubench.results import CaseName, History, Ratio, Row
 from gpubench.statuses import Status
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
+SITE: Any = SimpleNamespace(
+    unit=lambda *_: "seconds",
+    address=lambda *_: "kernel-add.html",
+    table=SimpleNamespace(asv_names={}),
+)
 SLOWER = Change("step", 0, 2, 1.0, 2.0, Ratio(0.5, 0.4, 0.6), commits=2)
 
 
@@ -48,37 +55,31 @@ def timed_history(*seconds: float | None) -> History:
 
 
 def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
-    words = change_view(history(), NUMBA, SLOWER)
+    words = change_view(history(), NUMBA, SLOWER, SITE)
 
     assert (words.slower, words.factor) == (True, 2.0)
     assert words.claim == "step: slower by 2.00×; by times alone; rests on 2 commits"
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
 
 
-@pytest.mark.parametrize(
-    ("since", "points"),
-    [((2.0,), 1), ((2.0, None, 2.1), 2), ((2.0, 2.0, 2.0), 3), ((2.0, 1.0, 2.0, 2.0), 1)],
-)
-def test_a_difference_rests_on_the_commits_since_that_are_of_its_level(
-    since: tuple[float | None, ...], points: int
-) -> None:
-    of = timed_history(1.0, 1.0, 1.0, *since)
-    difference = replace(SLOWER, kind="difference", before=2, after=3, commits=0)
+def test_one_commit_alone_is_no_step() -> None:
+    check = replace(SLOWER, kind="check", new=0.5, ratio=Ratio(2, 1, 3))
 
-    assert rests_on(of, NUMBA, difference) == points
-    assert bool(basis(points)) == (points < 3)
+    assert claim(check, "seconds") == "one commit alone, to be checked: faster by 2.00×"
 
 
-def test_a_step_rests_on_its_shorter_level_whatever_its_first_commit_is() -> None:
-    of = timed_history(*[1.0] * 9, 1.9, 1.0, *[2.0] * 9)
+def test_the_command_that_decides_is_of_gpubench_for_its_suites_and_of_asv_for_others() -> None:
+    table = SimpleNamespace(asv_names={}, asv_name=lambda _: "bench.time_add")
+    check = replace(SLOWER, kind="check")
 
-    assert rests_on(of, NUMBA, replace(SLOWER, before=9, after=10, commits=9)) == 9
+    def command(change: Change) -> str:
+        return deciding_command(table, history(), NUMBA, change)  # type: ignore[arg-type]
 
-
-def test_two_commits_apart_are_no_step() -> None:
-    difference = replace(SLOWER, kind="difference", new=0.5, ratio=Ratio(2, 1, 3))
-
-    assert claim(difference, NUMBA) == "faster than the previous commit: intervals do not overlap"
+    assert command(SLOWER).startswith("gpubench since --good 00000000 --bad 00000000 add -a ")
+    assert command(check).startswith("gpubench compare --measure 00000000 00000000 add -a ")
+    table.asv_names = {NUMBA.benchmark: "bench.time_add"}
+    assert command(SLOWER) == "asv find 00000000..00000000 bench.time_add"
+    assert command(check).startswith("asv continuous 00000000 00000000 --bench ")
 
 
 def test_a_history_is_drawn_over_the_commits_that_know_its_case() -> None:
@@ -104,7 +105,7 @@ def test_a_case_without_any_time_has_an_empty_picture_that_says_so() -> None:
 
 
 def test_a_change_carries_its_case_and_its_history() -> None:
-    view = change_view(history(), NUMBA, SLOWER)
+    view = change_view(history(), NUMBA, SLOWER, SITE)
 
     assert (view.name, view.old, view.new) == (NUMBA, 1.0, 2.0)
     assert view.spark == history_spark(history(), NUMBA, (SLOWER,))

@@ -90,7 +90,7 @@ def test_no_page_without_pairs_speaks_of_speedups_or_baselines(tmp_path: Path) -
     pages = view_models(open_table(tmp_path / "results"))
 
     first = pages["index.html"]
-    assert first["verdict"].startswith("Times of 2 benchmarks at ")
+    assert first["verdict"].startswith("No lasting regression in 12 cases over 12 commits")
     assert first["counts"] == {"time only": 12}
     assert [row["cells"][0]["is_baseline"] for row in first["matrix"]["rows"]] == [True, True]
     (page,) = (page for address, page in pages.items() if "time_numpy" in address)

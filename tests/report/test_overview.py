@@ -164,22 +164,39 @@ def test_without_a_record_asv_s_description_stands(tmp_path: Path) -> None:
     }
 
 
-def test_a_regression_in_a_history_of_four_commits_is_marked(tmp_path: Path) -> None:
-    for day, (letter, seconds) in enumerate(zip("abcd", (1.0, 1.0, 2.0, 2.0), strict=True), 1):
+def test_a_regression_in_a_history_of_six_commits_is_marked(tmp_path: Path) -> None:
+    values = (1.0, 1.0, 1.0, 1.0, 2.0, 2.0)
+    for day, (letter, seconds) in enumerate(zip("abcdef", values, strict=True), 1):
         commit(tmp_path, letter, day).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", seconds).write()
 
     page = first_page(open_table(tmp_path))
 
     (change,) = page.regressions
-    assert change.claim == (
-        "slower than the previous commit: intervals do not overlap; by times alone; "
-        "rests on 2 commits"
-    )
-    assert change.after.short == "cccccccc"
-    assert page.changes_note == (
-        "4 commits measured. Steps are claimed from 10 on; until then each commit is held "
-        "against the one before it by their intervals."
-    )
+    assert change.claim == "step: slower by 2.00×; by times alone; rests on 2 commits"
+    assert change.after.short == "eeeeeeee"
+    assert change.command.startswith("gpubench since --good dddddddd --bad eeeeeeee add -a ")
+    assert page.changes_note is None
+
+
+def test_what_the_newest_commit_alone_shows_is_to_be_checked(tmp_path: Path) -> None:
+    for day, (letter, seconds) in enumerate(zip("abcd", (1.0, 1.0, 1.0, 2.0), strict=True), 1):
+        commit(tmp_path, letter, day).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", seconds).write()
+
+    page = first_page(open_table(tmp_path))
+
+    (check,) = page.checks
+    assert page.regressions == ()
+    assert check.command.startswith("gpubench compare --measure cccccccc dddddddd add -a ")
+
+
+def test_what_has_too_few_commits_is_not_judged(tmp_path: Path) -> None:
+    for day, letter in enumerate("ab", 1):
+        commit(tmp_path, letter, day).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", day).write()
+
+    page = first_page(open_table(tmp_path))
+
+    assert page.judged == 0
+    assert (page.changes_note or "").startswith("No case is judged yet")
 
 
 def test_nothing_measured_says_which_command_comes_next(tmp_path: Path) -> None:
@@ -333,10 +350,10 @@ def test_each_kernel_counts_once_in_the_mean_with_its_fastest(tmp_path: Path) ->
 
 
 def test_the_largest_changes_are_listed_and_no_more_than_eight(tmp_path: Path) -> None:
-    for day, letter in enumerate("ab", 1):
+    for day, letter in enumerate("abcdef", 1):
         files = commit(tmp_path, letter, day)
         for index in range(10):
-            seconds = 1.0 + index if letter == "b" else 1.0
+            seconds = 1.0 + index if letter in "ef" else 1.0
             files.time(f"suites.k{index}__numba.time_kernel", "n=4", seconds)
         files.write()
 
@@ -349,10 +366,10 @@ def test_the_largest_changes_are_listed_and_no_more_than_eight(tmp_path: Path) -
 def test_of_an_implementation_that_changed_at_every_size_the_largest_change_is_listed(
     tmp_path: Path,
 ) -> None:
-    for day, letter in enumerate("ab", 1):
+    for day, letter in enumerate("abcdef", 1):
         files = commit(tmp_path, letter, day)
         for n, factor in ((4, 2.0), (8, 3.0), (16, 1.5)):
-            files.time(NUMBA, f"n={n}", factor if letter == "b" else 1.0)
+            files.time(NUMBA, f"n={n}", factor if letter in "ef" else 1.0)
         files.write()
 
     (change,) = first_page(open_table(tmp_path)).regressions

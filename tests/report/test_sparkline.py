@@ -53,14 +53,21 @@ def test_a_gap_that_is_narrower_than_the_line_is_none() -> None:
 
 
 @pytest.mark.parametrize("measured", [slice(2593, None), slice(1300, 1310), slice(0, None, 50)])
-def test_a_few_times_in_a_long_history_take_the_whole_width(measured: slice) -> None:
+def test_series_of_a_page_have_one_axis_of_time(measured: slice) -> None:
     values = np.full(2606, np.nan)
     values[measured] = noisy(2606)[measured]
+    present = np.flatnonzero(~np.isnan(values))
 
-    points = [point for line in drawn(values) for point in line]
+    xs = [x for line in drawn(values) for x, _ in line]
 
-    assert len(points) == np.count_nonzero(~np.isnan(values))
-    assert (points[0][0], points[-1][0]) == (4.0, 116.0)
+    assert xs[0] == pytest.approx(4 + 112 * present[0] / 2605, abs=0.5)
+    assert xs[-1] == pytest.approx(4 + 112 * present[-1] / 2605, abs=0.5)
+
+
+def test_noise_of_a_tenth_looks_like_noise_beside_a_step() -> None:
+    heights = [y for line in drawn(noisy(40)) for _, y in line]
+
+    assert max(heights) - min(heights) < (HEIGHT - 2 * MARGIN) / 3
 
 
 def test_marks_that_would_lie_on_each_other_are_one_the_newest() -> None:
