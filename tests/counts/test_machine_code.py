@@ -66,7 +66,13 @@ def machine_instructions(cases: Sequence[Case]) -> dict[int, int]:
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 @pytest.mark.parametrize(
-    ("suite", "implementation"), [("vector_add", "numba_serial"), ("mandelbrot", "numba_serial")]
+    ("suite", "implementation"),
+    [
+        ("vector_add", "numba_serial"),
+        ("vector_add", "numba_parallel"),
+        ("mandelbrot", "numba_parallel"),
+        ("norm", "numba_parallel"),
+    ],
 )
 def test_callgrind_counts_the_same_instructions(suite: str, implementation: str) -> None:
     """Between two sizes both differ by the same number: Python's own instructions are alike."""
