@@ -228,3 +228,17 @@ def test_every_array_whose_fill_leads_into_a_circle_is_told(faults: Faults) -> N
     assert [fault.partition(": ")[2] for fault in faults(text)] == [
         f"array {name!r} is filled like itself; fill one of them" for name in "cde"
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("suite: small", "suite: small\nwas: {a: b}"),
+        ("  add:\n", "  add:\n    was: {a: b}\n"),
+        ("  add:\n", "  add:\n    was: [{a: b}]\n"),
+        ("  add:\n", "  add:\n    was: [[a]]\n"),
+    ],
+)
+def test_old_names_that_are_no_texts_are_faults(faults: Faults, old: str, new: str) -> None:
+    assert old in SUITE
+    assert any("was" in fault for fault in faults(SUITE.replace(old, new, 1)))
