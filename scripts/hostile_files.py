@@ -89,7 +89,25 @@ WORDS = (
 """Where the schema asks for text."""
 
 SAFE_YAML = (
-    *("[]", "{}", "~", "[[1]]", "{a: 1}", "2", "-1", "1.5", "yes", "9", "'n ** n ** n'", "''"),
+    *(
+        "[]",
+        "{}",
+        "~",
+        "[[1]]",
+        "{a: 1}",
+        "{a: b}",
+        "[a]",
+        "[{a: b}]",
+        "[[a]]",
+        "a",
+        "2",
+        "-1",
+        "1.5",
+        "yes",
+        "9",
+        "'n ** n ** n'",
+        "''",
+    ),
 )
 """Of another kind than the schema asks for."""
 
@@ -126,6 +144,39 @@ def generated_suite(rng: random.Random, folder: Path) -> list[str]:
     if isinstance(suite, dict) and rng.random() < 0.9:
         suite |= {"version": 1, "suite": "tried"}
     return _checked(folder, "tried.yaml", yaml.safe_dump(suite, width=10**6))
+
+
+def misplaced_suite(rng: random.Random, folder: Path) -> list[str]:
+    """Write one of the project's suites with one or two values of any kind where the format has a
+    field, or in a list; the command for it."""
+    source = rng.choice([path for path in SUITES if "wrong" not in path.parts])
+    suite = yaml.safe_load(source.read_text(encoding="utf-8"))
+    for _ in range(rng.randint(1, 2)):
+        place = rng.choice([*_places(suite)])
+        key = rng.randrange(len(place)) if isinstance(place, list) else rng.choice(_fields())
+        place[key] = yaml.safe_load(rng.choice(SAFE_YAML))
+    return _checked(folder, source.name, yaml.safe_dump(suite, width=10**6))
+
+
+def _places(part: Any) -> Iterator[Any]:
+    """Yield all mappings and all lists that hold something."""
+    if isinstance(part, dict) or (isinstance(part, list) and part):
+        yield part
+        for inner in part.values() if isinstance(part, dict) else part:
+            yield from _places(inner)
+
+
+@cache
+def _fields() -> tuple[str, ...]:
+    """Names of all fields of the format, wherever they belong."""
+    parts, names = [_schema()], set[str]()
+    while parts:
+        part: Any = parts.pop()
+        if isinstance(part, dict):
+            properties = part.get("properties")
+            names |= properties.keys() if isinstance(properties, dict) else set()
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return tuple(sorted(names))
 
 
 def _checked(folder: Path, name: str, text: str) -> list[str]:
@@ -329,7 +380,12 @@ def _kind(rng: random.Random, path: Path) -> None:
             path.write_text(json.dumps({str(key): key for key in range(300_000)}))
 
 
-KINDS = {"suites": broken_suite, "generated": generated_suite, "results": broken_results}
+KINDS = {
+    "suites": broken_suite,
+    "generated": generated_suite,
+    "misplaced": misplaced_suite,
+    "results": broken_results,
+}
 
 
 def attempts(seeds: Sequence[str], folder: str, told: Connection) -> None:

@@ -6,6 +6,7 @@
 | --- | --- |
 | suites | the project's suites and those of its tests, broken |
 | generated | suites made from the schema |
+| misplaced | the project's suites, with any value at any field of the format |
 | results | result files, records, `machine.json` and `benchmarks.json`, damaged |
 | kills | `asv run`, `report`, `serve` and `query`, killed at random moments; a report after each |
 | fleet | `gpubench fleet run`, or the machine that measures, in the same way |
@@ -58,7 +59,7 @@ from gpubench.results import open_table
 for folder in ("tests/browser", "tests/end_to_end", "gpubench/edge/fleet/tests"):
     sys.path.insert(0, str(ROOT / folder))
 
-TRIES = {"suites": 18_000, "generated": 4_000, "results": 2_000}
+TRIES = {"suites": 18_000, "generated": 4_000, "misplaced": 4_000, "results": 2_000}
 TRIES |= {"kills": 100, "fleet": 20, "strings": 40}
 """Unless the command line says otherwise."""
 

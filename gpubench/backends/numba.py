@@ -130,7 +130,7 @@ def _move_functions() -> None:
     """Have the functions of all modules keep their code where the environment says it now: each
     took its folder when it was made. Those for CUDA too, where numba-cuda shares Numba's settings.
     """
-    import_module("numba.core.config").reload_config()
+    import_module("numba").config.reload_config()
     for module in [*sys.modules.values()]:
         for value in [*vars(module).values()] if isinstance(module, ModuleType) else ():
             # Asked of the type first: Numba has objects that open a device when they are asked.

@@ -38,7 +38,7 @@ def why_off(setting: Setting) -> str | None:
     if "numba" not in sys.modules and not file.exists():
         return None
     with suppress(ImportError):  # without Numba nothing is compiled anyway, and others say so
-        if getattr(import_module("numba.core.config"), setting, 0):
+        if getattr(import_module("numba").config, setting, 0):
             name = setting.lower()
             with suppress(OSError):
                 if name in file.read_text("utf-8", "replace").lower():

@@ -1,4 +1,4 @@
-"""A ufunc for CUDA chooses its own launch: it has one case, and none is named for another launch."""
+"""A ufunc for CUDA chooses its own launch: it has one case, and no row is of another launch."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_included_of_it_has_no_launch_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    include = "    include: [{n: 8, implementation: general, block: 32}]"
+    include = "    include: [{values: {n: 8}, implementation: general, block: 32}]"
     cases, _ = planned(tmp_path, "general", BLOCKS, include)
     assert cases == ["n=200 device=cuda:0", "n=8 device=cuda:0"]
 

@@ -241,3 +241,17 @@ def test_faults_of_one_message_are_one_with_the_places_of_the_others() -> None:
 def test_of_many_places_some_are_named() -> None:
     (joined,) = join_repeats(Fault(f"{number}.yaml", 1, 1, "no module") for number in range(20))
     assert str(joined).endswith("4.yaml:1, 5.yaml:1, 6.yaml:1 and 13 places more)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("suite: small", "suite: small\nwas: {a: b}"),
+        ("  add:\n", "  add:\n    was: {a: b}\n"),
+        ("  add:\n", "  add:\n    was: [{a: b}]\n"),
+        ("  add:\n", "  add:\n    was: [[a]]\n"),
+    ],
+)
+def test_old_names_that_are_no_texts_are_faults(faults: Faults, old: str, new: str) -> None:
+    assert old in SUITE
+    assert any("was" in fault for fault in faults(SUITE.replace(old, new, 1)))

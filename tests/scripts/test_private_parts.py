@@ -1,0 +1,34 @@
+"""What gpubench uses of others' private parts is listed, and the installed releases have it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from private_parts import PARTS, find_missing, is_private, used_parts  # noqa: E402
+
+
+def test_the_list_is_what_the_code_uses() -> None:
+    listed = {part: set(each.modules) for part, each in PARTS.items()}
+    assert used_parts() == listed
+
+
+def test_installed_packages_have_all_parts() -> None:
+    assert [part for part in PARTS if find_missing(part)] == []
+
+
+def test_a_part_that_is_gone_is_found() -> None:
+    assert find_missing("asv.step_detect.no_such_function") is True
+    assert find_missing("no_such_package._inner") is None
+
+
+def test_private_is_what_nobody_promises_to_keep(tmp_path: Path) -> None:
+    assert is_private("ray._private.ray_constants")
+    assert not is_private("numba.config")
+    assert not is_private("os.__file__")
+    text = 'from asv.repo import get_repo\nimport a._b\nx = import_module("numba.core.typing")\n'
+    (tmp_path / "module.py").write_text(text)
+    assert {*used_parts(tmp_path)} == {"asv.repo.get_repo", "a._b", "numba.core.typing"}
