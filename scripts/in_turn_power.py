@@ -173,7 +173,7 @@ def part_since(random: np.random.Generator, repeat: int) -> None:
 
 
 def read_processes(folders: Sequence[Path]) -> dict[tuple[str, str], list[float]]:
-    """Return the logarithm of each process's time by benchmark and case, from gpubench's records."""
+    """Return the logarithm of each process's time by benchmark and case, from records."""
     found: dict[tuple[str, str], list[float]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.gpubench.jsonl")):
