@@ -386,7 +386,9 @@ class CommitInstaller:
 
     def install(self, side: CommitSide) -> None:
         """Install a commit in its environment, and find its benchmarks. Raises ``NotInstalled``."""
-        self._say(f"installing {side.label} ({side.commit[:8]})")
+        is_hash = side.label == side.commit
+        named = side.commit[:8] if is_hash else f"{side.label} ({side.commit[:8]})"
+        self._say(f"installing {named}")
         with _quiet():
             _install(side, self.config, self._repository)
             side.benchmarks = _discover(side, self.config, self._wanted)
