@@ -97,10 +97,10 @@ def find(
     return found.probability >= search.sure and found.last == changed, search.pairs
 
 
-def print_row(what: str, column: str, figure: str) -> None:
+def print_row(what: str, figure: str) -> None:
     """Print a figure and keep it for ``--record``."""
     print(f"{what:72} {figure}", flush=True)
-    record(GROUP, what, {column: figure})
+    record(GROUP, what, {"figure": figure})
 
 
 def part_alone(random: np.random.Generator, repeat: int) -> None:
@@ -112,23 +112,17 @@ def part_alone(random: np.random.Generator, repeat: int) -> None:
             ]
             slower = sum(case.verdict == "slower" for case in cases)
             figure = f"{median(len(case.logs) for case in cases):.0f}, found {slower / repeat:.0%}"
-            print_row(
-                f"one case, {factor}x slower, pairs scatter by {scatter:.0%}", "pairs", figure
-            )
+            print_row(f"one case, {factor}x slower, pairs scatter by {scatter:.0%}", figure)
     draws = {f"pairs scatter by {scatter:.0%}": noise(random, scatter) for scatter in SCATTERS}
     draws["every second process a fifth slower"] = two_levels(random)
     for name, draw in draws.items():
         cases = [measure_alone(draw, 0.0, 40) for _ in range(4 * repeat)]
         false = sum(case.verdict in ("slower", "faster") for case in cases) / len(cases)
         same = sum(case.verdict == "same" for case in cases) / len(cases)
-        print_row(
-            f"one case, unchanged, {name}, 40 pairs", "pairs", f"false {false:.1%}, same {same:.0%}"
-        )
+        print_row(f"one case, unchanged, {name}, 40 pairs", f"false {false:.1%}, same {same:.0%}")
         cases = [measure_alone(draw, -math.log(1.1), 40) for _ in range(4 * repeat)]
         same = sum(case.verdict == "same" for case in cases) / len(cases)
-        print_row(
-            f"one case, 1.1x slower, {name}, 40 pairs", "pairs", f"falsely the same {same:.1%}"
-        )
+        print_row(f"one case, 1.1x slower, {name}, 40 pairs", f"falsely the same {same:.1%}")
 
 
 def count_many(
@@ -148,7 +142,7 @@ def count_many(
             f"found {found / repeat / 10:.0%}, sure {sure / repeat / 10:.0%}, "
             f"false {false / repeat / 34:.1%}, same {same / repeat / 34:.0%}"
         )
-        print_row(f"44 cases, 10 of them {factor}x slower, 226 pairs, {what}", "pairs", figure)
+        print_row(f"44 cases, 10 of them {factor}x slower, 226 pairs, {what}", figure)
 
 
 def part_many(random: np.random.Generator, repeat: int) -> None:
@@ -167,13 +161,11 @@ def part_since(random: np.random.Generator, repeat: int) -> None:
             searches = [find(random, factor, scatter, 64) for _ in range(max(repeat // 2, 6))]
             right = sum(is_right for is_right, _ in searches) / len(searches)
             figure = f"{median(pairs for _, pairs in searches):.0f}, right {right:.0%}"
-            print_row(
-                f"since, 64 commits, {factor}x, pairs scatter by {scatter:.0%}", "pairs", figure
-            )
+            print_row(f"since, 64 commits, {factor}x, pairs scatter by {scatter:.0%}", figure)
 
 
 def read_processes(folders: Sequence[Path]) -> dict[tuple[str, str], list[float]]:
-    """Return the logarithm of each process's time by benchmark and case, from gpubench's records."""
+    """Return the logarithm of each process's time by benchmark and case, from records."""
     found: dict[tuple[str, str], list[float]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.gpubench.jsonl")):

@@ -5,7 +5,6 @@ One environment keeps the good end, the other one is installed again for each co
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Protocol
 from gpubench.errors import GpubenchError
 from gpubench.git import ask_git, named_repository
 from gpubench.measure.direct import Job
-from gpubench.measure.in_turn import Bench, process_seconds, take_pair
+from gpubench.measure.in_turn import Bench, log_ratio, take_pair
 
 GOOD, OTHER = 0, 1
 """Sides of the bench: the good end, and the commit that is measured."""
@@ -178,4 +177,4 @@ def _measure(
         )
     if other.record.status != "ok":
         return f"the case is {other.record.status}: {other.record.reason}"
-    return math.log(process_seconds(good) / process_seconds(other))
+    return log_ratio(outcomes)

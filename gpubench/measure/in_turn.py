@@ -1,6 +1,7 @@
 """Two sides, two commits mostly, measured process by process in turn.
 
-One *pair* is a process of each side, one right after the other. Every second pair of a case has the
+One *pair* is a process of each side: both alive and their samples alternating where the bench can,
+else one right after the other. Every second pair of a case has the
 other order (ABBA), so that what drifts favours none. Each case gets ``first_pairs`` of the judge.
 From there on each round measures the quarter of the undecided cases that is likeliest to be
 decided.
@@ -28,7 +29,10 @@ many pairs as the rest; one alone would wait for new servers after each pair."""
 
 
 class Bench(Protocol):
-    """Takes one process of one side: asv's environments, or a script in tests."""
+    """Takes processes of both sides: asv's environments, or a script in tests."""
+
+    is_alternating: bool = False
+    """Whether a pair is measured by ``take_together``."""
 
     def begin_round(self) -> None:
         """Have the processes from here on share nothing with the ones before."""
@@ -36,6 +40,12 @@ class Bench(Protocol):
     def take(self, side: int, job: Job, seconds_left: float) -> Measured | None:
         """Measure a job in a process of its own; what goes wrong is in the record. ``None`` where
         the time that is left ended the process."""
+
+    def take_together(
+        self, job: Job, is_reversed: bool, seconds_left: float
+    ) -> list[Measured] | None:
+        """Measure a job in a process of each side, both alive, whose samples alternate."""
+        raise NotImplementedError
 
 
 class Judge(Protocol):
@@ -71,9 +81,8 @@ class Turns:
         for side, after in zip(SIDES, outcomes, strict=True):
             before = self.sides[side]
             self.sides[side] = after if before is None else before.joined(after)
-        seconds = [process_seconds(outcome) for outcome in outcomes]
-        if all(seconds):
-            self.logs.append(math.log(seconds[0] / seconds[1]))
+        if all(map(process_seconds, outcomes)):
+            self.logs.append(log_ratio(outcomes))
 
     @property
     def has_failed(self) -> bool:
@@ -85,6 +94,13 @@ def process_seconds(measured: Measured) -> float:
     """Return the time of one process, the median of its rounds, in seconds; 0 without one."""
     medians = [middle for rounds in measured.medians for middle in rounds]
     return median(medians) if medians and measured.record.status == "ok" else 0.0
+
+
+def log_ratio(outcomes: Sequence[Measured]) -> float:
+    """Return the logarithm of a pair's ratio, old time over new time: the median over its rounds.
+    Rounds of one number lie next to each other where processes alternate."""
+    old, new = ([middle for rounds in one.medians for middle in rounds] for one in outcomes)
+    return median(math.log(a / b) for a, b in zip(old, new, strict=False))
 
 
 def jobs_in_turn(cases: Iterable[Case]) -> list[Job]:
@@ -153,6 +169,8 @@ def take_pair(
 ) -> list[Measured] | None:
     """Measure one pair of a job, reversed with the new side first; return the old side's outcome
     first, or ``None`` where the time ended it."""
+    if bench.is_alternating:
+        return bench.take_together(job, is_reversed, end - clock())
     outcomes: dict[int, Measured] = {}
     for side in SIDES[::-1] if is_reversed else SIDES:
         outcome = bench.take(side, job, end - clock())

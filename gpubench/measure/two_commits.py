@@ -34,6 +34,9 @@ from gpubench.git import ask_git, named_repository
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
+from gpubench.measure.in_turn import Bench
+from gpubench.measure.observers.turns import FIRST, PIPES
+from gpubench.measure.observers.turns import VARIABLE as TURNS_VARIABLE
 from gpubench.measure.outcomes import case_record
 from gpubench.processes import how_it_ended
 from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
@@ -48,6 +51,10 @@ ENVIRONMENT_FOLDERS = ("in-turn-1", "in-turn-2")
 
 TAIL_LINES = 12
 """Last lines of a command that stand in the message of its failure."""
+
+MAX_TURNS = 4096
+"""Turns that a process is left when the other has ended: more than samples in one process, and no
+more than a pipe takes at once (``PIPE_BUF``)."""
 
 MIN_TIMEOUT_SECONDS = 0.1
 """Of a process for which no time is left: asv takes 0 for no limit."""
@@ -87,13 +94,29 @@ class CommitSide:
         return (benchmark, cases.index(identity)) if benchmark and identity in cases else None
 
 
-class TwoCommits:
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How one process ended."""
+
+    outcome: Measured
+    is_cut: bool
+    """Whether the time that was left ended it."""
+    has_no_server: bool
+    """Whether the server that it was forked from ended with it."""
+
+
+class TwoCommits(Bench):
     """Two commits whose processes can be taken in turn; a ``Bench``."""
 
     def __init__(self, sides: Sequence[CommitSide], installer: CommitInstaller) -> None:
-        """Start processes as the installer's configuration says."""
+        """Start processes as the installer's configuration says.
+
+        Two are alive at once where asv's servers start each with the variables of its side. What
+        asv starts by ``spawn`` has those of this process.
+        """
         self.sides = [*sides]
         self._installer = installer
+        self.is_alternating = installer.config.launch_method == "forkserver"
         self._spawners: list[Any] = []
 
     def put_in_place(self, side: int, label: str) -> CommitSide:
@@ -143,6 +166,45 @@ class TwoCommits:
 
     def take(self, side: int, job: Job, seconds_left: float = math.inf) -> Measured | None:
         """Measure a job in one process of a side; ``None`` where the time that is left ended it."""
+        with environment(self.sides[side].variables), _quiet():
+            ended = self._run(side, job, seconds_left)
+            if ended.has_no_server:
+                self.begin_round()
+        return None if ended.is_cut else ended.outcome
+
+    def take_together(
+        self, job: Job, is_reversed: bool, seconds_left: float = math.inf
+    ) -> list[Measured] | None:
+        """Measure a job in a process of each side, both alive: their samples take turns.
+
+        A process that ends leaves its turns to the other. ``None`` where the time that is left
+        ended one.
+        """
+        pipes = self._installer.make_pipes(PIPES[is_reversed])
+
+        def run(side: int) -> _Ended:
+            try:
+                return self._run(side, job, seconds_left, waits=True)
+            finally:
+                os.write(pipes[1 - side], b"." * MAX_TURNS)
+
+        try:
+            with _quiet(), ThreadPoolExecutor(len(self.sides)) as threads:
+                running = [threads.submit(run, side) for side in range(len(self.sides))]
+                try:
+                    both = [one.result() for one in running]
+                except BaseException:
+                    self.close()  # else the threads wait for processes that nobody wants
+                    raise
+        finally:
+            for pipe in pipes:
+                os.close(pipe)
+        if any(ended.has_no_server for ended in both):
+            self.begin_round()
+        return None if any(ended.is_cut for ended in both) else [ended.outcome for ended in both]
+
+    def _run(self, side: int, job: Job, seconds_left: float, *, waits: bool = False) -> _Ended:
+        """Run one process to its end. One that waits for another has the time of both."""
         from asv.util import TIMEOUT_RETCODE, UserError
 
         of, spawner = self.sides[side], self._spawners[side]
@@ -150,8 +212,9 @@ class TwoCommits:
         assert found is not None  # only jobs that both sides have are taken
         benchmark, number = found
         limit = benchmark.get("timeout") or of.environment._default_benchmark_timeout
-        is_cut = seconds_left < limit
-        with tempfile.TemporaryDirectory() as folder, environment(of.variables), _quiet():
+        limit *= 1 + waits
+        has_no_server = False
+        with tempfile.TemporaryDirectory() as folder:
             result = Path(folder, "result.json")
             try:
                 printed, code = spawner.run(
@@ -163,13 +226,16 @@ class TwoCommits:
                     cwd=folder,
                 )
             except (UserError, OSError, RuntimeError) as error:  # the server has ended with it
-                self.begin_round()
+                has_no_server = True
                 printed, code = str(error), -signal.SIGKILL
             samples: tuple[float, ...] = ()
             with suppress(OSError, ValueError, TypeError, KeyError):  # none where it failed
                 samples = tuple(map(float, json.loads(result.read_text())["samples"]))
-        outcome = self._outcome(of, job, samples, printed, code, limit)
-        return None if is_cut and code == TIMEOUT_RETCODE else outcome
+        return _Ended(
+            self._outcome(of, job, samples, printed, code, limit),
+            is_cut=seconds_left < limit and code == TIMEOUT_RETCODE,
+            has_no_server=has_no_server,
+        )
 
     def _outcome(
         self,
@@ -269,6 +335,18 @@ class CommitInstaller:
         """The clone that asv works on; ``None`` where it is not of git."""
         return self._repository._path if self._repository.dvcs == "git" else None
 
+    def make_pipes(self, first: str) -> list[int]:
+        """Make the pipes through which two processes give each other turns, anew and open both
+        ways; the process of pipe ``first`` takes the first sample."""
+        pipes = []
+        for name in PIPES:
+            path = self._temporary / name
+            path.unlink(missing_ok=True)
+            os.mkfifo(path)
+            pipes.append(os.open(path, os.O_RDWR))
+        (self._temporary / FIRST).write_text(first)
+        return pipes
+
     def describe(self, label: str, folder: str) -> CommitSide:
         """Return a commit with its environment, in this folder, before it is installed."""
         with _quiet():
@@ -287,6 +365,9 @@ class CommitInstaller:
             with environment({VARIABLE: None}):
                 settings.export()
                 variables = {VARIABLE: os.environ[VARIABLE]}
+            if self.config.launch_method == "forkserver":
+                pipe = PIPES[ENVIRONMENT_FOLDERS.index(folder)]
+                variables[TURNS_VARIABLE] = str(self._temporary / pipe)
             if self._preset:
                 variables["GPUBENCH_PRESET"] = self._preset
             if folder not in self._environments:
@@ -305,7 +386,9 @@ class CommitInstaller:
 
     def install(self, side: CommitSide) -> None:
         """Install a commit in its environment, and find its benchmarks. Raises ``NotInstalled``."""
-        self._say(f"installing {side.label} ({side.commit[:8]})")
+        is_hash = side.label == side.commit
+        named = side.commit[:8] if is_hash else f"{side.label} ({side.commit[:8]})"
+        self._say(f"installing {named}")
         with _quiet():
             _install(side, self.config, self._repository)
             side.benchmarks = _discover(side, self.config, self._wanted)

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from gpubench.cli import main
 from gpubench.measure.direct import Job, Measured
+from gpubench.measure.in_turn import Bench
 from gpubench.measure.outcomes import case_record
 from gpubench.measure.two_commits import CommitSide
 from gpubench.record import RunRecord
@@ -43,7 +44,7 @@ PLAIN, KERNEL, OTHER = (f"suites.s__k__{name}.time_kernel" for name in ("plain",
 
 
 @dataclass
-class ScriptedCommits:
+class ScriptedCommits(Bench):
     """Two commits whose processes last as long as a script says."""
 
     factors: Mapping[str, float] = field(default_factory=lambda: {KERNEL: 2.0})

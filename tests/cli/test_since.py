@@ -19,6 +19,7 @@ from gpubench.cli import main
 from gpubench.errors import GpubenchError
 from gpubench.measure.bisecting import LineCommit
 from gpubench.measure.direct import Job, Measured
+from gpubench.measure.in_turn import Bench
 from gpubench.measure.outcomes import case_record
 from gpubench.measure.two_commits import CommitSide
 
@@ -42,7 +43,7 @@ GOOD = "f" * 40
 
 
 @dataclass
-class ScriptedHistory:
+class ScriptedHistory(Bench):
     """A line of commits behind a good one, whose processes last as long as a script says."""
 
     factors: Mapping[int, float] = field(default_factory=lambda: {5: 2.0})

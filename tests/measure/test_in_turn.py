@@ -13,7 +13,7 @@ import pytest
 from gpubench.analysis.sequential import Evidence
 from gpubench.cli.comparing import PairJudge
 from gpubench.measure.direct import Job, Measured
-from gpubench.measure.in_turn import Turns, jobs_in_turn, measure_in_turn
+from gpubench.measure.in_turn import Bench, Turns, jobs_in_turn, measure_in_turn
 from gpubench.measure.outcomes import case_record
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
@@ -41,7 +41,7 @@ def work(tmp_path: Path) -> list[Job]:
 
 
 @dataclass
-class ScriptedBench:
+class ScriptedBench(Bench):
     """Takes processes that last as long as a script says, by a clock of its own."""
 
     seconds: Callable[[int, Job], float]

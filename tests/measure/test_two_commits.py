@@ -76,7 +76,9 @@ class ScriptedCommits(TwoCommits):
             "main", "a" * 40, 0.0, None, "vm", SimpleNamespace(name="env"),
             {"GPUBENCH_ASV": "{}"}, spawner.records, benchmarks,
         )  # fmt: skip
-        super().__init__([side, side], SimpleNamespace())  # type: ignore[arg-type]
+        super().__init__(
+            [side, side], SimpleNamespace(config=SimpleNamespace(launch_method="spawn"))
+        )  # type: ignore[arg-type]
         self.spawner, self.rounds = spawner, 0
         self.begin_round()
 

@@ -13,6 +13,7 @@ from gpubench.measure.observers.floor import FloorObserver
 from gpubench.measure.observers.memory import MemoryObserver
 from gpubench.measure.observers.pairs import PairsObserver
 from gpubench.measure.observers.protocol import Observer
+from gpubench.measure.observers.turns import TurnsObserver
 
 BUILT_IN: tuple[type[Observer], ...] = (
     FloorObserver,
@@ -21,6 +22,7 @@ BUILT_IN: tuple[type[Observer], ...] = (
     CacheObserver,
     MemoryObserver,
     DisturbanceObserver,
+    TurnsObserver,
 )
 """In the order in which they are called; what measures beside the time comes first."""
 
