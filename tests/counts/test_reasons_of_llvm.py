@@ -9,7 +9,7 @@ import pytest
 
 from gpubench.counts.hooks import NotCountable, refuse_other_hooks
 from gpubench.counts.remarks import ADVICE, UNKNOWN_ADVICE, LoopRemark, advice_for, parse_remarks
-from gpubench.counts.tables import loop_lines
+from gpubench.tables.cpu_counts import loop_lines
 
 WORDS = """\
 remark: sums.py:25:1: loop not vectorized: cannot prove it is safe to reorder
