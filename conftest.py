@@ -53,15 +53,9 @@ MAX_QUICK_SECONDS = 2.0
 
 
 def _quick_costs() -> dict[str, float]:
-    """Return the processor seconds of test files that ``scripts/costs_of_tests.py`` recorded.
-    A file without a record is a new one, and runs."""
-    lines = (
-        Path(__file__)
-        .with_name("tests")
-        .joinpath("costs.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    """Return the processor seconds of test files, which ``scripts/costs_of_tests.py`` records."""
+    costs = Path(__file__).parent / "tests/costs.txt"
+    lines = costs.read_text(encoding="utf-8").splitlines()
     return {file: float(seconds) for seconds, file in map(str.split, lines)}
 
 
@@ -76,10 +70,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     words = config.option.markexpr.split(" and ")
     if not all(re.fullmatch(r"(not )?\w+", word) for word in words):
         return None
-    if "not slow" in words:
+    if "not slow" in words:  # a file that nobody has recorded may take long
         costs = config.stash.setdefault(_COSTS, _quick_costs())
         file = collection_path.relative_to(Path(__file__).parent).as_posix()
-        if costs.get(file, 0.0) >= MAX_QUICK_SECONDS:
+        if costs.get(file, MAX_QUICK_SECONDS) >= MAX_QUICK_SECONDS:
             return True
     needed = [word for word in words if word in _SELECTIVE_MARKS]
     text = collection_path.read_text(encoding="utf-8") if needed else ""

@@ -33,7 +33,14 @@ from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.names import parse_benchmark_name
-from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
+from gpubench.record import (
+    SUFFIX,
+    CaseRecord,
+    CountsRecord,
+    RoundsRecord,
+    RunRecord,
+    record_name,
+)
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.temporary import remove_abandoned
 
@@ -211,9 +218,9 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
     table, _ = project_table(Path(settings.results_dir or ""), project, suites)
     rows: list[Row] = []
     counted = 0
-    for setup in table.setups:
+    for setup in table.measured:
         for snapshot in table.snapshots(setup):
-            name = f"{snapshot.commit.hash[:8]}-{setup.environment}{SUFFIX}"
+            name = record_name(snapshot.commit.hash, setup.environment)
             of_run = measured.get(name, set())
             if snapshot.measured_on != settings.machine or not of_run:
                 continue

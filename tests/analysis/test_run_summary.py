@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from result_files import CommitFiles
+
+from gpubench import asv_plugin
 from gpubench.analysis.run_summary import summarize
+from gpubench.measure.asv_settings import AsvSettings
 from gpubench.results import CaseName, Ratio, Row
 from gpubench.statuses import Status
 from gpubench.tables.run_summary import MAX_PROBLEMS, summary_lines
@@ -83,3 +88,23 @@ def test_many_reasons_are_shortened() -> None:
 
 def test_a_run_without_cases_names_the_next_command() -> None:
     assert summary_lines(summarize([], 0)) == ["next: gpubench report"]
+
+
+def test_the_plugin_sums_up_the_cases_of_its_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numpy, numba = (f"suites.total__{name}.time_kernel" for name in ("numpy", "numba"))
+    for machine, commit in (("here", "a" * 40), ("here", "b" * 40), ("there", "b" * 40)):
+        files = CommitFiles(tmp_path / ".asv/results", commit, 1_767_225_600, machine)
+        for benchmark, seconds in ((numpy, 4.0), (numba, 1.0)):
+            files.time(benchmark, "n=8", seconds).time(benchmark, "n=16", seconds)
+            files.record(benchmark, "n=8").record(benchmark, "n=16")
+        files.write()
+    settings = AsvSettings(results_dir=str(tmp_path / ".asv/results"), machine="here")
+    monkeypatch.setattr(asv_plugin, "asv_settings", lambda: settings)
+    monkeypatch.chdir(tmp_path)
+
+    found = asv_plugin._summary({files.record_path.name: {(numpy, "n=8"), (numba, "n=8")}})
+
+    assert found.tally == {"faster": 1, "baseline": 1}
+    assert found.best is not None and found.best.name.case == "n=8"

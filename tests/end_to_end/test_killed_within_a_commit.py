@@ -28,6 +28,8 @@ from stepping_project import (
 from gpubench.names import BenchmarkName
 from gpubench.record import CaseRecord, FinishedProcess, RoundsRecord, finished_runs
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
