@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ def test_every_module_is_in_a_room_that_has_a_floor(rooms: Any) -> None:
 
     assert {rooms.room_of(module) for module in rooms.modules()} - {"edge"} == named
     assert rooms.SAYS.keys() == named
+
+
+def test_the_wheel_has_every_room(rooms: Any) -> None:
+    project = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = {*project["tool"]["setuptools"]["packages"]}
+    files = rooms.modules().values()
+
+    folders = {path.parent.relative_to(SCRIPTS.parent) for path in files}
+    assert {".".join(folder.parts) for folder in folders} <= listed
 
 
 def test_a_room_imports_rooms_of_lower_floors_alone(rooms: Any) -> None:
