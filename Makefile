@@ -33,7 +33,6 @@ help:  ## List the jobs
 
 bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report; without a GPU, check and count CUDA on one in software
 	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
-	@ls .asv/results/*/calibration.gpubench >/dev/null 2>&1 || echo "Once for each machine: $(BIN)/gpubench calibrate measures for two minutes how much its runs differ"
 	@if [ -z "$${GPUBENCH_SOFTCUDA+set}" ] && [ "$(PRESET)" = smoke ] \
 	    && ! $(BIN)/python scripts/gpu_here.py >/dev/null && $(BIN)/python scripts/softcuda_here.py; \
 	then export GPUBENCH_SOFTCUDA=1; fi; \

@@ -127,9 +127,6 @@ def _settings(arguments: Any) -> AsvSettings:
         skip_successful=bool(skip_all or options.get("skip_existing_successful")),
         skip_failed=bool(skip_all or options.get("skip_existing_failed")),
         append_samples=bool(options.get("append_samples")),
-        interleaved_processes=int(
-            attributes.get("rounds", 0) if options.get("interleave_rounds") else 0
-        ),
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings

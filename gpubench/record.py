@@ -40,10 +40,6 @@ APPENDED = "append_samples"
 """Fact of a run: true where asv adds its samples to those it has stored (``--append-samples``);
 absent elsewhere."""
 
-INTERLEAVED = "interleaved_processes"
-"""Fact of a run: how many processes asv gives each case, where it takes those of several commits in
-turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
-
 ORDER_DEPENDENT = "its work depends on the order of threads"
 """Beginning of the reason why a case has no counts, where two orders gave different ones."""
 
@@ -132,6 +128,9 @@ class CaseRecord:
     """Paired mode: the baseline's seconds over the case's, for samples taken in turn."""
     pair_rounds: tuple[int, ...] = ()
     """How many of ``pair_ratios`` each round gave; empty where they are all of one round."""
+    pair_processes: tuple[int, ...] = ()
+    """How many of ``pair_ratios`` each process gave, where a reader has joined several; no line has
+    it."""
     compiled: bool | None = None
     """Whether its backend compiles, so that ``compile`` means something; ``None`` where that cannot
     be had."""

@@ -6,13 +6,13 @@ import click
 
 from gpubench import __version__
 from gpubench.cli.advise import advise
-from gpubench.cli.calibrating import calibrate
+from gpubench.cli.comparison import compare
 from gpubench.cli.console import ERR, Commands
 from gpubench.cli.exporting import export
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.profiling import profile
-from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
+from gpubench.cli.reading import acknowledge, choose, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
 
@@ -21,7 +21,7 @@ from gpubench.distribution import describe_conflict
     cls=Commands,
     sections={
         "Write suites": (init, add, check, plan, schema),
-        "Run them": (verify, count, time, profile, calibrate, fleet),
+        "Run them": (verify, count, time, profile, fleet),
         "Read results": (report, serve, compare, acknowledge, choose, advise, query, export),
         "This machine": (devices, grid),
     },

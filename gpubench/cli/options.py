@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -124,3 +125,15 @@ library = click.option(
     callback=_read_the_library,
     help="Take the suites that gpubench brings instead of those in suites/; needs no project.",
 )
+
+MAX_MEASURE_SECONDS = 86_400.0
+"""Of measuring in turn: what differs between days is what it is there to avoid."""
+
+
+def read_duration(context: click.Context, option: click.Parameter, given: str) -> float:
+    """Return seconds of a text such as ``90s``, ``3m``, ``1.5h`` or ``90``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", given.strip())
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else 0.0
+    if not 0 < seconds <= MAX_MEASURE_SECONDS:
+        raise click.BadParameter(f"{given!r} is no duration up to a day; give 90s, 3m or 1h")
+    return seconds

@@ -1,7 +1,6 @@
 """The columns of a comparison, declared once: the terminal, Markdown, JSON and pages show these.
 
-The script of the page *Compare* gets headings and names as data, and has the cells of its own
-(``CELLS`` and ``WORDS`` in ``reports/compare.js``).
+The script of the page *Compare* shows two stored times and their ratio, and no verdict.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ VERDICT_LOOKS: Mapping[ComparisonVerdict, Look] = {
     "failed": BROKEN,
     "faster": BETTER,
     "mended": Look("✓", "green", "better"),
+    "suspect": Look("?", "magenta"),
 }
 """Verdicts that are not here tell of no difference."""
 
@@ -98,8 +98,16 @@ def reason_words(row: Difference) -> str:
 
 
 def note_words(row: Difference) -> str:
-    """Say what a verdict rests on, and how the baseline's time changed."""
-    return "; ".join(filter(None, (reason_words(row), baseline_words(row))))
+    """Say what a verdict rests on, what was not shown, and how the baseline's time changed."""
+    doubt = ""
+    if row.detectable:
+        doubt = f"a change of {detectable_words(row)} would have shown"
+    return "; ".join(filter(None, (reason_words(row), doubt, baseline_words(row))))
+
+
+def detectable_words(row: Difference) -> str:
+    """Return the least change that would have shown; empty where it is not known."""
+    return text.ratio(row.detectable) if row.detectable else ""
 
 
 def _side(side: Row | None) -> dict[str, Any]:
@@ -174,6 +182,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
             "ratio": lambda row: _ratio(row.ratio),
             "compared": lambda row: row.basis,
             "rests_on": lambda row: row.rests_on or None,
+            "processes": lambda row: row.processes,
         },
     ),
     Column("interval", interval_words, terminal="interval", is_number=True),
@@ -201,6 +210,13 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         terminal="pairs",
         is_number=True,
         values={"pairs": lambda row: row.pairs},
+    ),
+    Column(
+        "detectable",
+        detectable_words,
+        terminal="would show",
+        is_number=True,
+        values={"detectable": lambda row: row.detectable},
     ),
     Column(
         "speedup",

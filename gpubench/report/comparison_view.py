@@ -3,49 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.analysis.between_runs import (
+    MAX_P_FEW,
+    MAX_P_MANY,
+    SURE_RATE,
+    SUSPECT_P,
+    Shared,
+)
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
-    CHANGED_RATE,
+    CHANGED,
     GPU_FACTS,
     PROCESSOR_FACTS,
     SAME,
-    SURE_RATE,
+    ComparisonVerdict,
     Difference,
     SetupDifference,
     SnapshotComparison,
 )
-from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, Shared
 from gpubench.report import text
 from gpubench.report.comparison_columns import MARKDOWN_COLUMNS, MARKDOWN_HEAD
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
-from gpubench.report.machines import fact_words, scatter_in_words
+from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, snapshot_label
 from gpubench.results import Ratio, Snapshot
 
 COMPARISON_RULE = (
-    "An implementation's own time is compared, old over new. Faster and slower: its interval "
-    f"excludes 1{text.TIMES_SIGN}, and it differs by more than unchanged times of its kind and of "
-    "its own do between runs on this machine. That is corrected for the number of cases (Benjamini "
-    f"and Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, "
-    f"and of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or "
-    "environment differ, speedups are compared; a case without one on both sides is not judged. A "
-    "verdict rests on the same run where speedups are compared, each against a baseline of its "
-    "run, and else between runs. Same: else, where the whole interval is within "
-    f"{100 * (SAME - 1):.0f} %. Unclear: neither, or other work disturbed it; more runs on a quiet "
-    "machine tell more."
+    "Slower and faster: the processes of the two sides differ by more than processes of one commit "
+    f"do; about {1000 * MAX_P_MANY:.0f} in 1,000 unchanged cases are called so "
+    f"({1000 * MAX_P_FEW:.0f} in 1,000 with two or three processes on a side), and of the cases "
+    f"that are sure about {100 * SURE_RATE:.0f} in 100 is unchanged. Suspect: it looks changed, "
+    "and one process on a side cannot tell a slow process from slow code; about "
+    f"{100 * SUSPECT_P:.0f} in 100 unchanged cases look so. Same: the whole 99 % interval of the "
+    f"ratio is within {100 * (SAME - 1):.0f} %. Unclear: neither; a smaller change than the one "
+    "that would have shown is possible."
 )
+"""What the verdicts of stored runs mean, for somebody who reads no other page."""
 
-SHARED = {
-    "taken": "All one-thread cases together became {factor} (±{error} %): the "
-    "machine, not the code. It is taken out of every time.",
-    "much": "All one-thread cases together became {factor}, more than runs of one machine share: "
-    "nothing is taken out.",
-}
-"""What the two runs share, by what follows."""
+SHARED = (
+    "All {cases} cases of the kind {kind} became {factor} together: another processor, another "
+    "clock or a busy host, or a change that all of them share. This part is taken out of each."
+)
+"""What one kind of case shares between the two runs."""
+
+SHARED_LARGE = " It is so large that no case of this kind is called sure."
 
 SETUPS = {
     "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
@@ -59,6 +65,11 @@ SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_
 """What can differ between setups, in the order in which it is stated."""
 
 UNCOMMITTED_NOTE = "{side} was measured with uncommitted changes in {paths}"
+
+COMPARED: tuple[ComparisonVerdict, ...] = (
+    *("slower", "failed", "faster", "mended", "suspect", "unclear", "same"),
+)
+"""Verdicts of cases that have a result on both sides, if a failure counts as one."""
 
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
@@ -108,10 +119,12 @@ class ComparisonView:
     """Why times are not compared, a sentence; empty where they are."""
     uncommitted: tuple[str, ...]
     """Of each side that was measured with uncommitted changes: in which files."""
-    scatter: str
-    """How much times differ between runs on the machine, a sentence."""
-    shared: str
-    """What both runs share, a sentence; empty where that may be chance."""
+    shared: tuple[str, ...]
+    """What cases of a kind share between the two runs, a sentence each."""
+    next_steps: tuple[str, ...]
+    """What the verdicts leave open, and the command that decides it: a sentence or two each."""
+    suspects: str
+    """The command that decides exactly the suspects; empty without any."""
     sure: dict[str, int]
     """How many of the slower and the faster cases are sure."""
     factor: float
@@ -127,9 +140,14 @@ class ComparisonView:
     """How both were measured in turn; empty for stored results."""
 
     @property
+    def is_compared(self) -> bool:
+        """Whether any case has a result on both sides."""
+        return any(self.counts.get(verdict) for verdict in COMPARED)
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader has to know before the verdicts."""
-        return tuple(filter(None, (self.setups, *self.uncommitted, self.shared)))
+        return tuple(filter(None, (self.setups, *self.uncommitted, *self.shared)))
 
 
 def comparison_view(
@@ -166,8 +184,9 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        scatter=scatter_in_words(comparison.scatter) if comparison.scatter else "",
-        shared=shared_in_words(comparison.shared),
+        shared=tuple(map(shared_in_words, comparison.shared)),
+        next_steps=tuple(next_steps(comparison)),
+        suspects=suspects_command(comparison) if comparison.counts.get("suspect") else "",
         sure=comparison.sure,
         factor=comparison.factor,
         rows=shown[:most],
@@ -207,13 +226,62 @@ def setups_in_words(setups: SetupDifference) -> str:
 
 
 def shared_in_words(shared: Shared) -> str:
-    """Say what both runs share; empty where that may be chance."""
-    if not shared.is_seen:
-        return ""
-    which = "taken" if abs(shared.log) <= MAX_SHARED else "much"
-    value = math.exp(shared.log)
-    error = f"{100 * math.expm1(NORMAL_95 * shared.error):.1f}"
-    return SHARED[which].format(factor=text.factor(Ratio(value, value, value)), error=error)
+    """Say what cases of a kind share."""
+    value = math.exp(-shared.log)
+    return SHARED.format(
+        cases=shared.cases,
+        kind=f"\N{LEFT DOUBLE QUOTATION MARK}{shared.group}\N{RIGHT DOUBLE QUOTATION MARK}",
+        factor=text.factor(Ratio(value, value, value)),
+    ) + (SHARED_LARGE if shared.is_large else "")
+
+
+def suspects_command(comparison: SnapshotComparison) -> str:
+    """Return the command that measures exactly the suspects in turn."""
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    return f"gpubench compare {old} {new} --measure --suspects"
+
+
+def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
+    """Say what stays open of stored runs, how large a change would have shown, and which command
+    decides."""
+    if comparison.method:  # measured in turn, which says so itself
+        return
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    counts = comparison.counts
+    if count := counts.get("suspect", 0):
+        yield (
+            f"{text.plural(count, 'suspect')}: a side has one process, and a slow process cannot "
+            f"be told from slow code. To decide exactly {'this case' if count == 1 else 'these'}: "
+            f"`{suspects_command(comparison)}`."
+        )
+    if any(one.verdict in CHANGED and not one.is_sure for one in comparison.differences):
+        yield (
+            "Slower or faster without *sure* may be chance in a comparison of so many cases: "
+            f"`gpubench compare {old} {new} --measure KERNEL` decides, with the name of its kernel."
+        )
+    unclear = [one for one in comparison.differences if one.verdict == "unclear"]
+    disturbed = [one for one in unclear if one.note]
+    factors = sorted(one.detectable for one in unclear if one.detectable and not one.note)
+    if factors:
+        middle, most = factors[len(factors) // 2], factors[-1]
+        yield (
+            f"{text.plural(len(factors), 'case')} unclear: no change was shown. In half of them a "
+            f"change of {text.ratio(middle)} or more would have been, in all of them one of "
+            f"{text.ratio(most)}; smaller ones need more processes. --all lists each with its "
+            f"ratio and interval; `gpubench compare {old} {new} --measure KERNEL` decides."
+        )
+    if disturbed:
+        yield (
+            f"{text.plural(len(disturbed), 'case')} unclear because other work on the machine "
+            "disturbed more than half of the samples. Measure again on a quiet machine: `asv run`."
+        )
+    few = [one.processes for one in comparison.differences if one.processes]
+    if few and max(map(min, few)) == 1:
+        yield (
+            "Each case has one process on a side, so that nothing can be called slower or faster. "
+            "The default preset of the library takes four; yours says it with `sampling: "
+            "{rounds: 4}`."
+        )
 
 
 def factor_in_words(factor: float) -> str:
@@ -270,6 +338,7 @@ def markdown(view: ComparisonView) -> str:
         ]
         left_out = view.more + len(view.rows[MAX_IN_MARKDOWN:])
         lines += [f"and {left_out:,} more", ""] if left_out else []
+    lines += [f"- {sentence}" for sentence in view.next_steps]
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
         if cases.count:
             examples = escaped(text.join(cases.examples))
@@ -280,7 +349,6 @@ def markdown(view: ComparisonView) -> str:
     parts = (
         "" if is_all_in_turn else COMPARISON_RULE,
         view.method,
-        escaped(view.scatter),
         factor_in_words(view.factor),
     )
     rule = " ".join(filter(None, parts))

@@ -373,7 +373,6 @@ def next_steps(
         *steps,
         "git add . && git commit -m 'Benchmarks'",
         "asv machine --yes",
-        "gpubench calibrate  # two minutes: how much runs differ on this machine",
         "GPUBENCH_PRESET=smoke asv run HEAD^!",
         "gpubench report",
     ]

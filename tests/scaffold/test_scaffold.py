@@ -408,7 +408,6 @@ def test_the_next_steps_of_a_new_project_begin_with_its_repository(
         "git init",
         "git add . && git commit -m 'Benchmarks'",
         "asv machine --yes",
-        "gpubench calibrate  # two minutes: how much runs differ on this machine",
         "GPUBENCH_PRESET=smoke asv run HEAD^!",
         "gpubench report",
     ]
