@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,12 +46,18 @@ COMPARISON_RULE = (
 """What the verdicts of stored runs mean, for somebody who reads no other page."""
 
 SHARED = (
-    "All {cases} cases of the kind {kind} became {factor} together: another processor, another "
-    "clock or a busy host, or a change that all of them share. This part is taken out of each."
+    "Most cases of a kind became slower or faster together: {kinds}. That is another processor, "
+    "another clock or a busy host, or a change of all of them. It is taken out of each case."
 )
-"""What one kind of case shares between the two runs."""
+"""What cases of a kind share between the two runs."""
 
-SHARED_LARGE = " It is so large that no case of this kind is called sure."
+MIN_SHARED_SHOWN = math.log(1.01)
+"""Less is taken out without a word."""
+
+SHARED_LARGE = (
+    " Of {kinds} it is so large that no case is called sure, and a case is called only where it "
+    "differs with it and without it."
+)
 
 SETUPS = {
     "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
@@ -119,8 +125,8 @@ class ComparisonView:
     """Why times are not compared, a sentence; empty where they are."""
     uncommitted: tuple[str, ...]
     """Of each side that was measured with uncommitted changes: in which files."""
-    shared: tuple[str, ...]
-    """What cases of a kind share between the two runs, a sentence each."""
+    shared: str
+    """What cases of a kind share between the two runs; empty where they share nothing."""
     next_steps: tuple[str, ...]
     """What the verdicts leave open, and the command that decides it: a sentence or two each."""
     suspects: str
@@ -147,7 +153,7 @@ class ComparisonView:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader has to know before the verdicts."""
-        return tuple(filter(None, (self.setups, *self.uncommitted, *self.shared)))
+        return tuple(filter(None, (self.setups, *self.uncommitted, self.shared)))
 
 
 def comparison_view(
@@ -184,7 +190,7 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        shared=tuple(map(shared_in_words, comparison.shared)),
+        shared=shared_in_words(comparison.shared),
         next_steps=tuple(next_steps(comparison)),
         suspects=suspects_command(comparison) if comparison.counts.get("suspect") else "",
         sure=comparison.sure,
@@ -225,20 +231,27 @@ def setups_in_words(setups: SetupDifference) -> str:
     return SETUPS[concerned].format(what=text.join(words))
 
 
-def shared_in_words(shared: Shared) -> str:
-    """Say what cases of a kind share."""
-    value = math.exp(-shared.log)
-    return SHARED.format(
-        cases=shared.cases,
-        kind=f"\N{LEFT DOUBLE QUOTATION MARK}{shared.group}\N{RIGHT DOUBLE QUOTATION MARK}",
-        factor=text.factor(Ratio(value, value, value)),
-    ) + (SHARED_LARGE if shared.is_large else "")
+def shared_in_words(shared: Sequence[Shared]) -> str:
+    """Say what cases of each kind share; empty where they share nothing."""
+    ordered = sorted(shared, key=lambda one: -abs(one.log))
+    ordered = [one for one in ordered if abs(one.log) >= MIN_SHARED_SHOWN]
+    if not ordered:
+        return ""
+    kinds = [
+        f"{one.group} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
+        f"({text.plural(one.cases, 'case')})"
+        for one in ordered
+    ]
+    large = [one.group for one in ordered if one.is_large]
+    words = SHARED.format(kinds="; ".join(kinds))
+    return words + (SHARED_LARGE.format(kinds=text.join(large)) if large else "")
 
 
 def suspects_command(comparison: SnapshotComparison) -> str:
-    """Return the command that measures exactly the suspects in turn."""
+    """Return the command that measures exactly the suspects in turn; empty where both sides are of
+    one commit."""
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
-    return f"gpubench compare {old} {new} --measure --suspects"
+    return f"gpubench compare {old} {new} --measure --suspects" if old != new else ""
 
 
 def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
@@ -247,40 +260,38 @@ def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
     if comparison.method:  # measured in turn, which says so itself
         return
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
-    counts = comparison.counts
-    if count := counts.get("suspect", 0):
+    decide = f"`gpubench compare {old} {new} --measure KERNEL` decides" if old != new else ""
+    if count := comparison.counts.get("suspect", 0):
+        command = suspects_command(comparison)
+        which = "this case" if count == 1 else "these"
         yield (
             f"{text.plural(count, 'suspect')}: a side has one process, and a slow process cannot "
-            f"be told from slow code. To decide exactly {'this case' if count == 1 else 'these'}: "
-            f"`{suspects_command(comparison)}`."
+            "be told from slow code."
+            + (f" To decide exactly {which}: `{command}`." if command else "")
         )
-    if any(one.verdict in CHANGED and not one.is_sure for one in comparison.differences):
-        yield (
-            "Slower or faster without *sure* may be chance in a comparison of so many cases: "
-            f"`gpubench compare {old} {new} --measure KERNEL` decides, with the name of its kernel."
-        )
+    if decide and any(one.verdict in CHANGED and not one.is_sure for one in comparison.differences):
+        yield f"A case that is not marked sure may be chance, among so many: {decide}."
     unclear = [one for one in comparison.differences if one.verdict == "unclear"]
-    disturbed = [one for one in unclear if one.note]
     factors = sorted(one.detectable for one in unclear if one.detectable and not one.note)
     if factors:
-        middle, most = factors[len(factors) // 2], factors[-1]
+        middle, most = (text.ratio(factors[place]) for place in (len(factors) // 2, -1))
+        size = f"In half of them a change of {middle} would have been, in all of them one of {most}"
+        if middle == most:
+            size = f"One of {most} would have been"
         yield (
-            f"{text.plural(len(factors), 'case')} unclear: no change was shown. In half of them a "
-            f"change of {text.ratio(middle)} or more would have been, in all of them one of "
-            f"{text.ratio(most)}; smaller ones need more processes. --all lists each with its "
-            f"ratio and interval; `gpubench compare {old} {new} --measure KERNEL` decides."
+            f"{text.plural(len(factors), 'case')} unclear: no change was shown. {size}. --all "
+            f"lists each with its ratio and interval{'; ' if decide else ''}{decide}."
         )
-    if disturbed:
+    if disturbed := sum(bool(one.note) for one in unclear):
         yield (
-            f"{text.plural(len(disturbed), 'case')} unclear because other work on the machine "
-            "disturbed more than half of the samples. Measure again on a quiet machine: `asv run`."
+            f"{text.plural(disturbed, 'case')} unclear because other work on the machine disturbed "
+            "more than half of the samples. Measure again on a quiet machine: `asv run`."
         )
-    few = [one.processes for one in comparison.differences if one.processes]
-    if few and max(map(min, few)) == 1:
+    judged = [one.processes for one in comparison.differences if one.processes]
+    if judged and max(map(min, judged)) == 1:
         yield (
-            "Each case has one process on a side, so that nothing can be called slower or faster. "
-            "The default preset of the library takes four; yours says it with `sampling: "
-            "{rounds: 4}`."
+            "Each case has one process on a side, so that none is called slower or faster. The "
+            "library's default preset takes four; a suite says it with `sampling: {rounds: 4}`."
         )
 
 

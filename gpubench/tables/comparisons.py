@@ -75,7 +75,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "counts": view.counts,
             "setups": view.setups or None,
             "uncommitted": view.uncommitted,
-            "shared": view.shared,
+            "shared": view.shared or None,
             "next": view.next_steps,
             "suspects": view.suspects or None,
             "sure": view.sure,
