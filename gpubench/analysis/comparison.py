@@ -104,7 +104,6 @@ DRIVER = "driver"
 PAIRED_NOTE = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
 DISTURBED = "other work on the machine disturbed it: measure it again"
-SAME_MEASUREMENT = "both sides have the same measurement"
 NO_SPEEDUP = "no speedup on both sides"
 OTHER_BASELINE = "its baseline is another one"
 OTHER_DEVICE = "its baseline ran on a processor of another kind"
@@ -325,10 +324,14 @@ class _Compared:
     runs: CaseRuns | None = None
     """What it is judged by; ``None`` where it is not."""
     judged: Judged | None = None
+    is_one_measurement: bool = False
+    """Whether both sides have the same to the last digit, as of one folder that was copied."""
 
     @property
     def ratio(self) -> Ratio | None:
         """Old over new, with its interval; ``None`` where it was not judged."""
+        if self.is_one_measurement:
+            return Ratio(1.0, 1.0, 1.0, least=1.0)
         if self.judged is None:
             return None
         log, half = self.judged.log, self.judged.half_width
@@ -429,7 +432,7 @@ def _prepare(
         group = kind
         squares, freedom = earlier.times.get(item.name, (0.0, 0))
     if sides[0] == sides[1]:
-        item.unjudged = SAME_MEASUREMENT
+        item.is_one_measurement = True
         return
     is_disturbed = old.is_disturbed or new.is_disturbed
     item.runs = CaseRuns(group, sides[0], sides[1], squares, freedom, is_disturbed)
@@ -453,6 +456,8 @@ def _log_speedups(row: Row, rows: Mapping[CaseName, Row]) -> list[float]:
 def _verdict(item: _Compared, factor: float) -> ComparisonVerdict:
     """Return the verdict of a case with a time on both sides; of others ``unclear``."""
     judged, ratio = item.judged, item.ratio
+    if item.is_one_measurement:
+        return "same"
     if judged is None or ratio is None:
         return "unclear"
     if judged.call != "unchanged" and ratio.factor > factor:
@@ -468,14 +473,12 @@ def _difference(item: _Compared, verdicts: Mapping[CaseName, ComparisonVerdict])
     note = ""
     if old is None or new is None or _versions_differ(old, new):
         verdict, note = "not comparable", REPLACED
-    elif item.unjudged == SAME_MEASUREMENT:
-        verdict, note = "same", SAME_MEASUREMENT
     elif item.unjudged:
         verdict, note = "not judged", item.unjudged
-    elif judged is None or item.runs is None:
+    elif item.ratio is None:
         verdict, note = UNTIMED[old.status, new.status]
         note = note.format(old=old.reason or "", new=new.reason or "")
-    elif item.runs.is_disturbed:
+    elif item.runs and item.runs.is_disturbed:
         note = DISTURBED
     elif item.basis == "pairs" and verdict in DIFFERING:
         note = PAIRED_NOTE
