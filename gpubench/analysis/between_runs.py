@@ -8,7 +8,7 @@
 3. What a kind shares between the two runs (the clock, another processor, neighbours) is taken out,
    whatever its size. Beyond ``MAX_SHARED`` a case of that kind is called only where it is slower or
    faster with and without what is taken out, and it is never *sure*.
-4. What runs add to each case beside what processes show, ``tau``, is by the middle of all cases.
+4. What runs add to each case beside what processes show, ``tau``, is by the quieter cases.
 5. A case is called slower or faster where its p-value is below ``MAX_P_FEW`` or ``MAX_P_MANY``, by
    how many processes a side has; *sure* by Benjamini and Hochberg at ``SURE_RATE``. With one
    process on a side none is called: those below ``SUSPECT_P`` are suspects.
@@ -65,6 +65,10 @@ MIN_SHARED_CASES = 5
 
 MIN_SHARE_NEARER = 2 / 3
 """Share of the cases that have to be nearer to what they share than to no difference."""
+
+MIN_SHARE_NEARER_LARGE = 0.9
+"""The same beyond ``MAX_SHARED``: a slower processor moves nearly all cases of a kind. With 2/3,
+half of all cases changed would often pass for one, in kinds of few cases."""
 
 MAX_SHARED = math.log(1.3)
 """Logarithm of the factor beyond which what a kind shares may be its code: in runs of one commit on
@@ -234,7 +238,8 @@ def _shared_log(differences: NDArray[np.float64]) -> float:
         return 0.0
     middle = float(np.median(differences))
     nearer = np.mean(np.abs(differences - middle) < np.abs(differences))
-    return middle if nearer >= MIN_SHARE_NEARER else 0.0
+    is_large = abs(middle) > MAX_SHARED
+    return middle if nearer >= (MIN_SHARE_NEARER_LARGE if is_large else MIN_SHARE_NEARER) else 0.0
 
 
 def _call(

@@ -29,7 +29,7 @@ LEFT_OUT = {
         "add": "writes a suite",
         "schema": "reads no case",
         "profile": "takes one case by its name",
-            "serve": "shows the pages of all results",
+        "serve": "shows the pages of all results",
         "acknowledge": "takes names of benchmarks, with *",
         "query": "takes SQL",
         "devices": "reads no case",

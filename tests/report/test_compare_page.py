@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpubench.analysis.scatter import LEVELS
 from result_files import CommitFiles, write_calibration
 from unpacked import floats, unpacked
 
 from gpubench.analysis.comparison import SAME, compare_rows, known_scatters
-from gpubench.analysis.scatter import LEVELS
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
 from gpubench.report.comparison_columns import baseline_words

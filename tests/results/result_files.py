@@ -83,6 +83,9 @@ class CommitFiles:
 
     def processes(self, benchmark: str, case: str, middle: float, count: int = 4) -> CommitFiles:
         """Time a case by so many processes, which differ by 0.1 %; each has five rounds."""
+        runs = [line for line in self.lines if isinstance(line, RunRecord)]
+        if not any("run" in line.facts for line in runs):  # it tells processes of one run
+            self.facts(**(runs[-1].facts if runs else {}), run=f"7-{self.date}")
         for place in range(count):
             seconds = middle * (1 + 0.001 * (place - (count - 1) / 2))
             self.record(benchmark, case, device="cpu")
