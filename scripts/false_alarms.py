@@ -30,6 +30,7 @@ tenth of a second each; those of a real kernel a second or two, and of two commi
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 from collections import Counter
@@ -48,6 +49,7 @@ from figures import Cell, add_option, record, recording
 from numpy.typing import NDArray
 
 from gpubench.analysis.between_runs import IN_TURN, CaseRuns, judge
+from gpubench.analysis.comparison import time_ratio
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
 from gpubench.measure.observers import pairs as paired
