@@ -406,7 +406,8 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
     """Return whether the newer is made a suspect, alone and where nothing is known of the machine:
     by its speedup of pairs where both have one, else by its time."""
-    group, logs = kind_of(new), [math.log(row.seconds or math.nan) for row in (old, new)]
+    group: str = kind_of(new)
+    logs = [math.log(row.seconds or math.nan) for row in (old, new)]
     if old.pairs and new.pairs and old.speedup and new.speedup:
         group, logs = IN_TURN, [-math.log(row.speedup.value) for row in (old, new) if row.speedup]
     return judge([CaseRuns(group, logs[:1], logs[1:])]).cases[0].call != "unchanged"
