@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import atexit
 import io
+import math
 import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from asv import runner
@@ -46,6 +49,10 @@ KEEPING = ("run", "continuous", "find")
 QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
 
+
+ENOUGH_PROCESSES = 4
+"""Processes of a case from which two stored runs can be told apart (``analysis/between_runs.py``,
+which asv has no use for)."""
 
 MAX_UNTIMED_REASONS = 5
 """Reasons why cases have no time, at the end of a run; the report has all."""
@@ -186,6 +193,30 @@ def say_why_there_is_no_time() -> None:
     log.flush()
 
 
+def say_what_can_be_found() -> None:
+    """At the end of a run with few processes a case: say what `gpubench compare` can find by it.
+
+    The figures are those of ``scripts/detection_power.py``.
+    """
+    processes = Counter(
+        (path, record.benchmark, record.case)
+        for path, record in _lines_of_run("rounds")
+        if isinstance(record, RoundsRecord) and parse_benchmark_name(record.benchmark)
+    )
+    count = median(processes.values()) if processes else math.inf
+    if count >= ENOUGH_PROCESSES:
+        return
+    finds = "names suspects, and calls no case slower or faster"
+    if count > 1:
+        finds = "finds a doubling in about half of the cases, and next to nothing below 1.5x"
+    each = "one process" if count == 1 else f"{count:g} processes"
+    log.info(
+        f"gpubench: each case has {each}: `gpubench compare` of such runs {finds}; it finds a "
+        "doubling in nine of ten cases with four (`sampling: {rounds: 4}`, or `-a rounds=4`)"
+    )
+    log.flush()
+
+
 def _next(record: CaseRecord) -> str:
     """Return the command that shows more of a case that failed."""
     name = parse_benchmark_name(record.benchmark)
@@ -300,5 +331,6 @@ export_settings()
 runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
 atexit.register(say_what_is_compiled_anew)
+atexit.register(say_what_can_be_found)
 atexit.register(say_why_there_is_no_time)
 atexit.register(record_what_was_lost)

@@ -17,7 +17,7 @@ from gpubench import asv_plugin
 from gpubench.cli import main
 from gpubench.cli.planning import chosen_cases, planned
 from gpubench.names import verify_command
-from gpubench.record import CaseRecord
+from gpubench.record import CaseRecord, RoundsRecord
 from gpubench.statuses import RecordedStatus
 
 CHECKOUT = Path(__file__).parents[2]
@@ -178,3 +178,28 @@ def test_asv_run_ends_with_the_command_for_each_reason(
         f"gpubench: 2 cases {status}: why; "
         "see `gpubench verify sums::total -a implementation=numba -a n=8`"
     ]
+
+
+@pytest.mark.parametrize(
+    ("processes", "words"),
+    [
+        (1, "each case has one process: `gpubench compare` of such runs names suspects"),
+        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in about"),
+        (4, ""),
+    ],
+)
+def test_asv_run_with_few_processes_ends_with_what_a_comparison_finds(
+    processes: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    name = "suites.sums__total__numba.time_kernel"
+    lines = [
+        (Path("a.jsonl"), RoundsRecord(name, f"n={n}", NOW, (1.0, 1.1, 1.0)))
+        for n in (8, 16)
+        for _ in range(processes)
+    ]
+    monkeypatch.setattr(asv_plugin, "_lines_of_run", lambda field: lines)
+    monkeypatch.setattr(asv_plugin.log, "info", told.append)
+    asv_plugin.say_what_can_be_found()
+    assert words in "".join(told)
+    assert bool(told) is (processes < 4)
