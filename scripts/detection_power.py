@@ -134,11 +134,17 @@ def draw(
     return tally
 
 
-def print_power(pools: Sequence[Pool], title: str, processes: Sequence[int], draws: int) -> None:
+def print_power(
+    pools: Sequence[Pool],
+    title: str,
+    processes: Sequence[int],
+    shares: Sequence[float],
+    draws: int,
+) -> None:
     """Print and record found and false of each cell."""
     random = np.random.default_rng(1)
     print(f"{title}: {len(pools)} cases")
-    for count, share in product(processes, SHARES):
+    for count, share in product(processes, shares):
         figures: dict[str, str] = {}
         false: Tally = Tally()
         worst = 0.0
@@ -198,6 +204,7 @@ def main() -> None:
     parser.add_argument("--left-out", action="append", default=[], help="part of benchmarks' names")
     parser.add_argument("--least", type=int, default=4, help="processes of a case")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--shares", type=float, nargs="+", default=SHARES, help="of cases changed")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--neighbours", type=int, metavar="PAIRS", help="last pairs of each setup")
     add_option(parser)
@@ -211,7 +218,7 @@ def main() -> None:
                 record("neighbours", f"{folder.name}, last {given.neighbours} pairs", figures)
         else:
             pools = read_pools(given.folders, given.left_out, given.least)
-            print_power(pools, given.title, given.processes, given.draws)
+            print_power(pools, given.title, given.processes, given.shares, given.draws)
 
 
 if __name__ == "__main__":
