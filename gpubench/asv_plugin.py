@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import atexit
 import io
+import math
 import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +59,11 @@ KEEPING = ("run", "continuous", "find")
 
 QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
+
+
+ENOUGH_PROCESSES = 4
+"""Processes of a case from which two stored runs can be told apart (``analysis/between_runs.py``,
+which asv has no use for)."""
 
 
 def export_settings() -> None:
@@ -151,9 +159,6 @@ def _settings(arguments: Any) -> AsvSettings:
         skip_successful=bool(skip_all or options.get("skip_existing_successful")),
         skip_failed=bool(skip_all or options.get("skip_existing_failed")),
         append_samples=bool(options.get("append_samples")),
-        interleaved_processes=int(
-            attributes.get("rounds", 0) if options.get("interleave_rounds") else 0
-        ),
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings
@@ -232,6 +237,30 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
             rows += chosen.values()
             counted += sum(case in chosen for case in table.counts(snapshot))
     return summarize(rows, counted)
+
+
+def say_what_can_be_found() -> None:
+    """At the end of a run with few processes a case: say what `gpubench compare` can find by it.
+
+    The figures are those of ``scripts/detection_power.py``.
+    """
+    processes = Counter(
+        (path, record.benchmark, record.case)
+        for path, record in _lines_of_run("rounds")
+        if isinstance(record, RoundsRecord) and parse_benchmark_name(record.benchmark)
+    )
+    count = median(processes.values()) if processes else math.inf
+    if count >= ENOUGH_PROCESSES:
+        return
+    finds = "names suspects, and calls no case slower or faster"
+    if count > 1:
+        finds = "finds a doubling in about half of the cases, and next to nothing below 1.5x"
+    each = "one process" if count == 1 else f"{count:g} processes"
+    log.info(
+        f"gpubench: each case has {each}: `gpubench compare` of such runs {finds}; it finds a "
+        "doubling in nine of ten cases with four (`sampling: {rounds: 4}`, or `-a rounds=4`)"
+    )
+    log.flush()
 
 
 def record_what_was_lost() -> None:
@@ -340,4 +369,5 @@ runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
 atexit.register(say_what_was_measured)  # runs after what is registered below: its end is the last
 atexit.register(say_what_is_compiled_anew)
+atexit.register(say_what_can_be_found)
 atexit.register(record_what_was_lost)

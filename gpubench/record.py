@@ -40,10 +40,6 @@ APPENDED = "append_samples"
 """Fact of a run: true where asv adds its samples to those it has stored (``--append-samples``);
 absent elsewhere."""
 
-INTERLEAVED = "interleaved_processes"
-"""Fact of a run: how many processes asv gives each case, where it takes those of several commits in
-turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
-
 CountTarget = Literal["cuda", "cpu"]
 """What was counted: launches on the device in software, or a call of Numba's code on the CPU."""
 
@@ -135,6 +131,9 @@ class CaseRecord:
     """Paired mode: the baseline's seconds over the case's, for samples taken in turn."""
     pair_rounds: tuple[int, ...] = ()
     """How many of ``pair_ratios`` each round gave; empty where they are all of one round."""
+    pair_processes: tuple[int, ...] = ()
+    """How many of ``pair_ratios`` each process gave, where a reader has joined several; no line has
+    it."""
     compiled: bool | None = None
     """Whether its backend compiles, so that ``compile`` means something; ``None`` where that cannot
     be had."""

@@ -30,6 +30,7 @@ tenth of a second each; those of a real kernel a second or two, and of two commi
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 from collections import Counter
@@ -47,20 +48,16 @@ from conditions import progress, scratch_project
 from figures import Cell, add_option, record, recording
 from numpy.typing import NDArray
 
-from gpubench.analysis.comparison import (
-    MAX_CHANCE,
-    chance_unchanged,
-    ratio_in_turn,
-    time_ratio,
-)
+from gpubench.analysis.between_runs import IN_TURN, CaseRuns, judge
+from gpubench.analysis.comparison import time_ratio
 from gpubench.analysis.control import false_alarms, proportion_interval
-from gpubench.analysis.scatter import NOTHING_KNOWN, Shared
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
 from gpubench.measure.observers import pairs as paired
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
 from gpubench.results import ratio as intervals
+from gpubench.results.kinds import kind_of
 from gpubench.suite.loading import load_suites
 from gpubench.tables.times import control_speedup, rows_of
 
@@ -407,13 +404,13 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
 
 
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
-    """Return whether the newer is called faster or slower, alone and where nothing is known of the
-    machine."""
-    in_turn = ratio_in_turn(old, new, time_ratio(old_baseline, new_baseline))
-    ratio = in_turn or time_ratio(old, new)
-    limits = NOTHING_KNOWN.limits_of(new, in_turn is not None)
-    chance = chance_unchanged(ratio, limits, Shared(), "pairs" if in_turn else "times")
-    return ratio is not None and ratio.has_interval and chance <= MAX_CHANCE
+    """Return whether the newer is made a suspect, alone and where nothing is known of the machine:
+    by its speedup of pairs where both have one, else by its time."""
+    group: str = kind_of(new)
+    logs = [math.log(row.seconds or math.nan) for row in (old, new)]
+    if old.pairs and new.pairs and old.speedup and new.speedup:
+        group, logs = IN_TURN, [-math.log(row.speedup.value) for row in (old, new) if row.speedup]
+    return judge([CaseRuns(group, logs[:1], logs[1:])]).cases[0].call != "unchanged"
 
 
 def beside(

@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, compress, product
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, product
 from typing import Literal, get_args
 
+from gpubench.analysis.between_runs import (
+    IN_TURN,
+    SPEEDUPS,
+    SURE_RATE,
+    CaseRuns,
+    Judged,
+    Shared,
+    judge,
+)
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
-from gpubench.analysis.scatter import (
-    NORMAL_95,
-    NOTHING_KNOWN,
-    Limits,
-    RunScatter,
-    Shared,
-    chance_of,
-    find_changes,
-    is_one_thread,
-    learn_scatter,
-    shared_difference,
-)
 from gpubench.errors import ResultsError
 from gpubench.names import is_gpu
 from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
-from gpubench.results.ratio import independent_quotient
+from gpubench.results.facts import concerns_case
+from gpubench.results.kinds import kind_of
 from gpubench.statuses import FAILURES, STATUSES, Status
+
+__all__ = ["SURE_RATE"]  # of between_runs, for those who judge two sides in another way
 
 ComparisonVerdict = Literal[
     "slower",
     "failed",
     "faster",
     "mended",
+    "suspect",
     "not comparable",
     "unclear",
     "not judged",
@@ -48,7 +49,7 @@ ComparisonVerdict = Literal[
 COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 """In the order in which they are shown: what differs first."""
 
-DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
+DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:6]
 """Verdicts that a reader of a comparison should see one by one."""
 
 CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
@@ -76,20 +77,6 @@ It is the factor from which a lasting change is reported, so that a comparison a
 call the same things equal.
 """
 
-CHANGED_RATE = 0.1
-"""Share of the cases called slower or faster that may be unchanged, on average. Where nothing has
-changed, one comparison in ten calls any case so. With 0.01 half of the cases that were 1.5 times
-slower were not seen between two runs of the machine in ``scatter.SEEN``, with 0.1 next to none that
-was unchanged was called so (``docs/measurement.md``)."""
-
-MAX_CHANCE = 0.02
-"""Largest chance with which an unchanged case would differ as much as one called slower or faster:
-of few cases ``CHANGED_RATE`` alone would ask for next to nothing."""
-
-SURE_RATE = 0.01
-"""The same of those that are sure, which ``--fail-on slower`` counts: of a hundred comparisons of
-unchanged code one has any."""
-
 BASELINE_MOVED = 1.2
 """Factor from which a baseline of the same version became faster or slower, so that a speedup says
 nothing of the case alone. Medians over memory scatter by 8 % from process to process: of ratios of
@@ -116,8 +103,7 @@ DRIVER = "driver"
 
 PAIRED_NOTE = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
-NO_INTERVAL = "too few samples for an interval"
-DISTURBED = "other work on the machine disturbed it"
+DISTURBED = "other work on the machine disturbed it: measure it again"
 NO_SPEEDUP = "no speedup on both sides"
 OTHER_BASELINE = "its baseline is another one"
 OTHER_DEVICE = "its baseline ran on a processor of another kind"
@@ -180,8 +166,8 @@ class Difference:
     new: Row | None
     ratio: Ratio | None
     """Old time over new time, without what the two runs share, or new speedup over old speedup:
-    above 1 it became faster. ``None`` where a side has no time of the same version, and where the
-    case is not judged."""
+    above 1 it became faster. With the 99 % interval that the verdict rests on. ``None`` where a
+    side has no time of the same version, and where the case is not judged."""
     baseline: Ratio | None
     """Old time over new time of its baseline; ``None`` for a baseline, where a side has none, where
     that did not become faster or slower, and between setups that differ."""
@@ -196,6 +182,8 @@ class Difference:
     known, or above all that is looked for."""
     seconds_to_decide: float | None = None
     """Time that an unclear case needs about, measured alone; ``None`` where that is not known."""
+    processes: tuple[int, int] | None = None
+    """Processes of each side that it was judged by; ``None`` of what was not, or in turn."""
 
     @property
     def rests_on(self) -> str:
@@ -217,13 +205,10 @@ class SnapshotComparison:
     """What differs in hardware, software and settings."""
     setups: SetupDifference
     """What of that keeps times from being compared."""
-    scatter: RunScatter | None
-    """How much times of the newer side's setup differ between runs; ``None`` of sides that were
-    measured in turn."""
-    shared: Shared
-    """What all one-thread times of the two runs share."""
     factor: float
     """Least factor for a change that the user asked for; 1 without."""
+    shared: tuple[Shared, ...] = ()
+    """What cases of a kind share between the two runs."""
     method: str = ""
     """How both were measured in turn, a sentence or two; empty for stored results."""
 
@@ -294,16 +279,40 @@ def paired(old: ComparisonSide, new: ComparisonSide) -> tuple[tuple[Snapshot, Sn
     )
 
 
-def known_scatters(
-    before: Table, after: Table, pair: tuple[Snapshot, Snapshot]
-) -> tuple[RunScatter, RunScatter]:
-    """Learn how much times differ between runs on the setups of two snapshots, of which one table
-    or two tell."""
-    places = (before, pair[0].setup), (after, pair[1].setup)
-    if pair[0].setup == pair[1].setup:
-        known = learn_scatter(dict.fromkeys(places))
-        return known, known
-    return learn_scatter(places[:1]), learn_scatter(places[1:])
+ProcessVariances = Mapping[CaseName, tuple[float, int]]
+"""Sum of squared deviations of processes of a case from the mean of their run, and its degrees of
+freedom (``Table.process_variances``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRuns:
+    """How much processes of one run differ, by all other runs of a setup."""
+
+    times: ProcessVariances = field(default_factory=dict)
+    speedups: ProcessVariances = field(default_factory=dict)
+    """Of samples that were taken in turn."""
+
+
+NO_RUNS = EarlierRuns()
+
+RECENT_RUNS = 40
+"""Newest runs of a setup that count: older ones may be another machine in all but name."""
+
+
+def read_earlier_runs(table: Table, pair: tuple[Snapshot, Snapshot]) -> EarlierRuns:
+    """Read what the other runs of the newer side's setup, in its table, tell of its processes."""
+    compared = {(one.commit.hash, one.measured_at) for one in pair}
+    others = [
+        one
+        for one in table.snapshots(pair[1].setup.everywhere)[-RECENT_RUNS:]
+        if (one.commit.hash, one.measured_at) not in compared
+    ]
+    if not others:
+        return NO_RUNS
+    return EarlierRuns(
+        table.process_variances(others, "processes"),
+        table.process_variances(others, "process_speedups"),
+    )
 
 
 @dataclass(slots=True)
@@ -313,14 +322,26 @@ class _Compared:
     name: CaseName
     old: Row | None
     new: Row | None
-    ratio: Ratio | None = None
     basis: Basis | None = None
     unjudged: str = ""
     """Why there is no verdict."""
     moved: Ratio | None = None
     """Of its baseline's times."""
-    limits: Limits = ()
-    """Of ``ratio``."""
+    runs: CaseRuns | None = None
+    """What it is judged by; ``None`` where it is not."""
+    judged: Judged | None = None
+    is_one_measurement: bool = False
+    """Whether both sides have the same to the last digit, as of one folder that was copied."""
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """Old over new, with its interval; ``None`` where it was not judged."""
+        if self.is_one_measurement:
+            return Ratio(1.0, 1.0, 1.0, least=1.0)
+        if self.judged is None:
+            return None
+        log, half = self.judged.log, self.judged.half_width
+        return Ratio(math.exp(-log), math.exp(-log - half), math.exp(half - log), least=1.0)
 
 
 def compare_rows(
@@ -329,94 +350,38 @@ def compare_rows(
     old_rows: Mapping[CaseName, Row],
     new_rows: Mapping[CaseName, Row],
     factor: float = 1.0,
-    scatters: tuple[RunScatter, RunScatter] = (NOTHING_KNOWN, NOTHING_KNOWN),
+    earlier: EarlierRuns = NO_RUNS,
 ) -> SnapshotComparison:
     """Compare two snapshots, of commits, machines, environments or separate result folders.
 
-    Ratios within ``factor`` are neither faster nor slower, whatever else holds. ``scatters`` is
-    what is known of either setup; of the same setup it is the same.
+    Ratios within ``factor`` are neither faster nor slower, whatever else holds. ``earlier`` is what
+    other runs of the setup tell of its scatter.
     """
     facts = changed_facts(old, new)
     setups = SetupDifference.between(old, new, facts)
+    listed = [*old.concerns.items(), *new.concerns.items()]
     compared = []
     for name in sorted(old_rows.keys() | new_rows.keys(), key=natural_order):
-        if not name.is_time:
-            continue
-        old_row, new_row = old_rows.get(name), new_rows.get(name)
-        item = _Compared(name, old_row, new_row)
-        item.moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
-        if old_row and new_row and old_row.seconds and new_row.seconds:
-            if setups.affects_times(is_gpu(old_row.device) or is_gpu(new_row.device)):
-                item.basis = "speedups"
-                item.unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
-                item.ratio = None if item.unjudged else speedup_ratio(old_row, new_row)
-                item.moved = None  # with the setup, which is said of all
-            else:
-                in_turn = None if facts else ratio_in_turn(old_row, new_row, item.moved)
-                item.ratio = in_turn or time_ratio(old_row, new_row)
-                item.basis = "pairs" if in_turn else "times"
-            sides = zip(scatters, (old_row, new_row), strict=True)
-            item.limits = joined_limits(
-                *(scatter.limits_of(row, item.basis != "times") for scatter, row in sides)
-            )
-        compared.append(item)
-    shared = shared_difference([*_shared_logs(compared)])
-    judged = [item for item in compared if _is_judged(item)]
-    # The same to the last digit is one measurement, which both sides have: nothing was compared.
-    tested = [item for item in judged if item.ratio and item.ratio.value != 1]
-    for item in judged:
-        if item.basis == "times" and item.ratio:
-            item.ratio = without_shared(item.ratio, shared)
-    chances = [chance_unchanged(item.ratio, item.limits, shared, item.basis) for item in tested]
-    names = [item.name for item in tested]
-    changed, sure = (
-        {*compress(names, find_changes(chances, rate, MAX_CHANCE))}
-        for rate in (CHANGED_RATE, SURE_RATE)
-    )
-    verdicts = {
-        item.name: verdict_of(item.ratio, item.name in changed, factor)
-        for item in judged
-        if item.ratio
-    }
+        if name.is_time:
+            item = _Compared(name, old_rows.get(name), new_rows.get(name))
+            item.moved = _baseline_ratio(item.old, item.new, old_rows, new_rows)
+            _prepare(item, old_rows, new_rows, setups, (facts, listed), earlier)
+            compared.append(item)
+    tested = [(item, item.runs) for item in compared if item.runs]
+    judgement = judge([runs for _, runs in tested])
+    for (item, _), judged in zip(tested, judgement.cases, strict=True):
+        item.judged = judged
+    verdicts = {item.name: _verdict(item, factor) for item in compared}
     differences: list[Difference] = []
     only_old, only_new = [], []
     for item in compared:
-        name, old_row, new_row = item.name, item.old, item.new
-        verdict: ComparisonVerdict
-        if old_row is None and name.benchmark.asv_name not in old.superseded:
-            only_new.append(name)
-            continue
-        if new_row is None and name.benchmark.asv_name not in new.superseded:
-            only_old.append(name)
-            continue
-        ratio, basis, baseline, note = item.ratio, item.basis, item.moved, ""
-        if old_row is None or new_row is None or _versions_differ(old_row, new_row):
-            verdict, note, ratio, baseline = "not comparable", REPLACED, None, None
-        elif item.unjudged:
-            verdict, note = "not judged", item.unjudged
-        elif ratio is None or basis is None:
-            verdict, note = UNTIMED[old_row.status, new_row.status]
-            note = note.format(old=old_row.reason or "", new=new_row.reason or "")
-        elif name in verdicts:
-            verdict = verdicts[name]
-            note = PAIRED_NOTE if basis == "pairs" and verdict in DIFFERING else ""
+        if item.old is None and item.name.benchmark.asv_name not in old.superseded:
+            only_new.append(item.name)
+        elif item.new is None and item.name.benchmark.asv_name not in new.superseded:
+            only_old.append(item.name)
         else:
-            disturbed = old_row.is_disturbed or new_row.is_disturbed
-            verdict, note = "unclear", DISTURBED if disturbed else NO_INTERVAL
-        is_against = old_row.baseline if old_row else None
-        if is_against is None or verdicts.get(is_against) not in ("faster", "slower"):
-            baseline = None
-        is_sure = verdict in ("faster", "slower") and name in sure
-        basis = basis if ratio else None
-        differences.append(
-            Difference(name, verdict, is_sure, old_row, new_row, ratio, baseline, note, basis)
-        )
-
-    def order(item: Difference) -> tuple[int, float]:  # of equals the natural order stays
-        size = item.ratio.factor if item.ratio else 1.0
-        return COMPARISON_VERDICTS.index(item.verdict), -size
-
-    differences.sort(key=order)
+            differences.append(_difference(item, verdicts))
+    differences.sort(key=order_of_difference)
     return SnapshotComparison(
         old,
         new,
@@ -425,49 +390,119 @@ def compare_rows(
         tuple(only_new),
         facts,
         setups,
-        scatter=scatters[1],
-        shared=shared,
         factor=factor,
+        shared=judgement.shared,
     )
 
 
-def _is_judged(item: _Compared) -> bool:
-    versions = _versions_differ(item.old, item.new)
-    return bool(item.ratio and item.ratio.has_interval and not versions)
+def order_of_difference(item: Difference) -> tuple[int, float]:
+    """Sort by verdict, then the largest first; of equals the natural order stays."""
+    size = item.ratio.factor if item.ratio else 1.0
+    return COMPARISON_VERDICTS.index(item.verdict), -size
 
 
-def _shared_logs(compared: Iterable[_Compared]) -> Iterator[tuple[float, float]]:
-    """Logarithm and limit of the one-thread cases whose times are compared."""
-    for item in compared:
-        ratio = time_ratio(item.old, item.new)
-        if item.basis != "times" or not ratio or not _is_judged(item) or ratio.value == 1:
-            continue  # the same to the last digit: one measurement, which both sides have
-        if item.new and is_one_thread(item.new):
-            yield math.log(ratio.value), item.limits[0]
+def _prepare(
+    item: _Compared,
+    old_rows: Mapping[CaseName, Row],
+    new_rows: Mapping[CaseName, Row],
+    setups: SetupDifference,
+    facts: tuple[Iterable[FactChange], Collection[tuple[str, Collection[str]]]],
+    earlier: EarlierRuns,
+) -> None:
+    """Settle what a case is judged by: its times, its speedups, or nothing."""
+    old, new = item.old, item.new
+    if not (old and new and old.seconds and new.seconds) or _versions_differ(old, new):
+        return
+    changed, listed = facts
+    concerned = any(concerns_case(f.name, new.backend, new.conditions, listed) for f in changed)
+    kind = kind_of(new)
+    squares, freedom = 0.0, 0
+    if setups.affects_times(is_gpu(old.device) or is_gpu(new.device)):
+        item.basis = "speedups"
+        item.unjudged = why_not_judged(old, new, old_rows, new_rows, setups)
+        item.moved = None  # with the setup, which is said of all
+        if item.unjudged:
+            return
+        sides = [_log_speedups(row, rows) for row, rows in ((old, old_rows), (new, new_rows))]
+        group = IN_TURN if old.pairs and new.pairs else f"{kind}{SPEEDUPS}"
+    elif not concerned and _is_in_turn(old, new, item.moved):
+        item.basis = "pairs"
+        sides = [_log_speedups(row, {}) for row in (old, new)]
+        group = IN_TURN
+        squares, freedom = earlier.speedups.get(item.name, (0.0, 0))
+    else:
+        item.basis = "times"
+        sides = [
+            [math.log(s) for s in row.processes or (row.seconds or 0.0,)] for row in (old, new)
+        ]
+        group = kind
+        squares, freedom = earlier.times.get(item.name, (0.0, 0))
+    if sides[0] == sides[1]:
+        item.is_one_measurement = True
+        return
+    is_disturbed = old.is_disturbed or new.is_disturbed
+    item.runs = CaseRuns(group, sides[0], sides[1], squares, freedom, is_disturbed)
 
 
-def joined_limits(one: Limits, other: Limits) -> Limits:
-    """Return the limits of the difference of two runs of different setups."""
-    if one == other:
-        return one
-    return tuple(math.hypot(a, b) / math.sqrt(2) for a, b in zip(one, other, strict=True))
+def _log_speedups(row: Row, rows: Mapping[CaseName, Row]) -> list[float]:
+    """Return minus the logarithm of the speedup of each process: it grows as a time does.
+
+    Without pairs, processes of the case and of its baseline are taken in the order in which they
+    ran; where these are not as many, there is one value.
+    """
+    if row.process_speedups:
+        return [-math.log(speedup) for speedup in row.process_speedups]
+    baseline = rows.get(row.baseline) if row.baseline else None
+    if baseline and len(baseline.processes) == len(row.processes) > 1:
+        both = zip(row.processes, baseline.processes, strict=True)
+        return [math.log(own / others) for own, others in both]
+    return [-math.log(row.speedup.value)] if row.speedup else []
 
 
-def without_shared(ratio: Ratio, shared: Shared) -> Ratio:
-    """Return old time over new time without what the two runs share."""
-    part = math.exp(-shared.taken)
-    return Ratio(ratio.value * part, ratio.low * part, ratio.high * part, ratio.least)
+def _verdict(item: _Compared, factor: float) -> ComparisonVerdict:
+    """Return the verdict of a case with a time on both sides; of others ``unclear``."""
+    judged, ratio = item.judged, item.ratio
+    if item.is_one_measurement:
+        return "same"
+    if judged is None or ratio is None:
+        return "unclear"
+    if judged.call != "unchanged" and ratio.factor > factor:
+        return judged.call
+    same = max(SAME, factor)
+    is_same = 1 / same <= ratio.low and ratio.high <= same
+    return "same" if is_same and not (item.runs and item.runs.is_disturbed) else "unclear"
 
 
-def chance_unchanged(
-    ratio: Ratio | None, limits: Limits, shared: Shared, basis: Basis | None
-) -> float:
-    """Return the chance of a ratio so far from 1x where nothing has changed; 1 where its interval
-    has 1x in it. What the runs share may be wrong by its error."""
-    if ratio is None or ratio.low <= 1 <= ratio.high:
-        return 1.0
-    doubt = NORMAL_95 * shared.error if basis == "times" else 0.0
-    return chance_of(abs(math.log(ratio.value)) - doubt, limits)
+def _difference(item: _Compared, verdicts: Mapping[CaseName, ComparisonVerdict]) -> Difference:
+    old, new, judged = item.old, item.new, item.judged
+    verdict = verdicts[item.name]
+    note = ""
+    if old is None or new is None or _versions_differ(old, new):
+        verdict, note = "not comparable", REPLACED
+    elif item.unjudged:
+        verdict, note = "not judged", item.unjudged
+    elif item.ratio is None:
+        verdict, note = UNTIMED[old.status, new.status]
+        note = note.format(old=old.reason or "", new=new.reason or "")
+    elif item.runs and item.runs.is_disturbed:
+        note = DISTURBED
+    elif item.basis == "pairs" and verdict in DIFFERING:
+        note = PAIRED_NOTE
+    is_against = old.baseline if old else None
+    has_moved = is_against is not None and verdicts.get(is_against) in CHANGED
+    return Difference(
+        item.name,
+        verdict,
+        verdict in CHANGED and judged is not None and judged.is_sure,
+        old,
+        new,
+        item.ratio,
+        item.moved if has_moved and verdict != "not comparable" else None,
+        note,
+        item.basis if item.ratio else None,
+        detectable=math.exp(judged.detectable) if judged and verdict == "unclear" else None,
+        processes=(len(item.runs.old), len(item.runs.new)) if item.runs else None,
+    )
 
 
 def why_not_judged(
@@ -496,31 +531,18 @@ def why_not_judged(
     return ""
 
 
-def speedup_ratio(old: Row, new: Row) -> Ratio | None:
-    """Return the new speedup over the old one; without an interval where other work disturbed the
-    case."""
-    if old.speedup is None or new.speedup is None:
-        return None
-    if old.is_disturbed or new.is_disturbed:
-        return Ratio(new.speedup.value / old.speedup.value, 0.0, math.inf)
-    return independent_quotient(new.speedup, old.speedup)
+def _is_in_turn(old: Row, new: Row, moved: Ratio | None) -> bool:
+    """Return whether a case is compared by its two speedups, each measured in turn with the same
+    baseline: what slows down a process, or the machine for a while, is in neither.
 
-
-def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Ratio | None:
-    """Old time over new time of a case that was measured in turn with the same baseline both times,
-    from its two speedups: what slows down a process, or the machine for a while, is in neither.
-
-    ``None`` without pairs, where other work disturbed them, and where the baseline's own times
-    (``moved`` is their ratio) became faster or slower, or may have: then a speedup says nothing of
-    the case alone.
+    Not where the baseline's own times (``moved`` is their ratio) became faster or slower, or may
+    have: then a speedup says nothing of the case alone.
     """
-    if not (old and new and old.pairs and new.pairs and old.speedup and new.speedup and moved):
-        return None
+    if not (old.process_speedups and new.process_speedups and moved):
+        return False
     if old.is_disturbed or new.is_disturbed or not moved.has_interval:
-        return None
-    if not moved.low <= 1 <= moved.high and moved.factor >= BASELINE_MOVED:
-        return None
-    return independent_quotient(new.speedup, old.speedup)
+        return False
+    return moved.low <= 1 <= moved.high or moved.factor < BASELINE_MOVED
 
 
 def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
@@ -532,21 +554,6 @@ def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
     if old.high is not None and new.low is not None and new.low > 0:
         high = old.high / new.low
     return Ratio(old.seconds / new.seconds, low, high)
-
-
-def verdict_of(ratio: Ratio, is_changed: bool, factor: float = 1.0) -> ComparisonVerdict:
-    """Verdict of two times by their ratio, old over new.
-
-    ``faster``, ``slower``: it is a change (``find_changes``) by more than ``factor``. ``same``:
-    else, where the interval lies within ``SAME`` of 1x, or within a larger ``factor``. Everything
-    else, and an unknown interval: ``unclear``.
-    """
-    same = max(SAME, factor)
-    if not ratio.has_interval:
-        return "unclear"
-    if is_changed and ratio.factor > factor:
-        return "faster" if ratio.value > 1 else "slower"
-    return "same" if ratio.low >= 1 / same and ratio.high <= same else "unclear"
 
 
 def _untimed(old: Status, new: Status) -> tuple[ComparisonVerdict, str]:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,50 +11,20 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
-    OUT,
     echo,
     print_faults,
-    print_json,
 )
 from gpubench.cli.options import SUITES
-from gpubench.cli.planning import chosen_cases
-from gpubench.errors import Exit, GpubenchError
+from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
 from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
-    from gpubench.analysis.count_changes import CountComparison
     from gpubench.results import CaseName, PairPattern, Row, Table
 
 T = TypeVar("T")
-
-
-def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
-    return value
-
-
-def _allowances(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
-) -> Mapping[str, float]:
-    """Read shares by which counts may grow, by the names of costs or of their groups."""
-    allowed: dict[str, float] = {}
-    for each in given:
-        from gpubench.analysis.costs import COST_NAMES
-
-        name, _, percent = each.partition("=")
-        if name not in COST_NAMES:
-            raise click.BadParameter(f"{name!r} is no count; give one of {', '.join(COST_NAMES)}")
-        try:
-            allowed[name] = float(percent.removesuffix("%")) / 100
-        except ValueError:
-            allowed[name] = math.nan
-        if not (percent.endswith("%") and 0 <= allowed[name] < math.inf):
-            raise click.BadParameter(f"{each!r} is no share; give one such as {name}=1%")
-    return allowed
 
 
 def _patterns(
@@ -92,191 +57,6 @@ pair_option = click.option(
 )
 
 
-@click.command()
-@click.argument("old", metavar="A")
-@click.argument("new", metavar="B", required=False)
-@options.names
-@options.results
-@options.machine
-@options.environment
-@click.option(
-    "--measure",
-    is_flag=True,
-    help="Measure both commits now, a process of each in turn, instead of reading results.",
-)
-@click.option(
-    "--time",
-    "seconds",
-    default="3m",
-    show_default=True,
-    metavar="DURATION",
-    callback=options.read_duration,
-    help="With --measure: how long at most, such as 90s, 3m or 1h; making environments is extra.",
-)
-@options.preset
-@options.where
-@options.axes
-@click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
-@click.option(
-    "-f",
-    "--factor",
-    type=click.FloatRange(min=1),
-    default=1.0,
-    callback=_finite,
-    help="Call a case slower or faster only beyond this ratio, such as 1.1; at least 1.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["slower", "failed", "counts"]),
-    help="Exit with 1 where a case has failed; with 'slower', also where one is surely slower; "
-    "with 'counts', where a count of its work grew.",
-)
-@click.option(
-    "--allow",
-    "allowed",
-    multiple=True,
-    metavar="COUNT=PERCENT",
-    callback=_allowances,
-    help="Let a count grow by so much: --allow sectors=1%. Repeatable.",
-)
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
-@options.json
-def compare(
-    old: str,
-    new: str | None,
-    names: tuple[str, ...],
-    results: Path,
-    machine: str | None,
-    environment: str | None,
-    measure: bool,
-    seconds: float,
-    preset: str | None,
-    where: str | None,
-    axes: tuple[str, ...],
-    everything: bool,
-    factor: float,
-    fail_on: str | None,
-    allowed: Mapping[str, float],
-    as_markdown: bool,
-    as_json: bool,
-) -> None:
-    """Compare two commits, or two results folders.
-
-    A and B are what git takes for a commit (a branch, a tag, HEAD~1, a hash or its beginning), or
-    folders like .asv/results, of which the newest commit counts. Git's names go before folders'
-    names: ./NAME is a folder. The implementations' own times are compared: one is slower or faster
-    where the interval of their ratio excludes 1x and they differ by more than unchanged times do
-    between runs on the machine, which its history tells; else the same where the whole interval is
-    within 5 %. That is corrected for the number of cases: at most one in ten of those called slower
-    or faster is unchanged, and one in a hundred of those called sure. Where machine, processor or
-    environment differ, speedups are compared. Counts of the device in software are exact: each
-    that grew is listed, and each that improved.
-
-    With --measure nothing stored is read: asv installs both commits, and processes of both take
-    turns until each verdict is sure at 99 % or the time is over. That is what decides for pull
-    requests: between stored runs a machine changes. Ctrl-C ends it with what there is.
-
-    NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
-    all. --where and -a keep cases.
-    """
-    from gpubench.analysis.acknowledged import without_known_alarms
-    from gpubench.analysis.comparison import compare_rows, known_scatters, paired
-    from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
-    from gpubench.analysis.in_turn import judge_interleaved
-    from gpubench.report.comparison_view import comparison_view, markdown
-    from gpubench.report.count_view import counts_json, counts_markdown, hints_where_counts_grew
-    from gpubench.results.commits import range_fault
-    from gpubench.suite.naming import find_kernels
-    from gpubench.tables.comparisons import comparison_report, comparison_row
-    from gpubench.tables.count_changes import count_report
-
-    if new is None:
-        raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
-    interrupted = False
-    counted: list[CountComparison] = []
-    hints: list[list[str]] = []
-    if measure:
-        from gpubench.cli.comparing import measured_in_turn
-
-        if machine:
-            raise click.UsageError("--measure measures on this machine: leave --machine out")
-        if fail_on == "counts":
-            raise click.UsageError("--measure takes times, and counts nothing: leave one out")
-        for name in (old, new):
-            if fault := range_fault(name):
-                raise GpubenchError(fault)
-        cases = chosen_cases(names, preset, where, axes)
-        comparison, interrupted = measured_in_turn(
-            (old, new), cases, environment, preset, seconds, factor
-        )
-        comparisons = [comparison]
-    else:
-        open_once = cache(read_table)  # both sides are mostly of one folder
-        before, after = (
-            _side(name, results, open_once).on(machine, environment) for name in (old, new)
-        )
-        comparisons = []
-        pairs = [*paired(before, after)]
-        both_rows = [(before.table.rows(was), after.table.rows(now)) for was, now in pairs]
-        cases_there = (case for rows in both_rows for each in rows for case in each)
-        keys = find_kernels(names, dict.fromkeys((case.suite, case.kernel) for case in cases_there))
-        stored = [
-            (name, row)
-            for rows in both_rows
-            for each in rows
-            for name, row in each.items()
-            if (name.suite, name.kernel) in keys
-        ]
-        kept = _select(stored, where, axes)
-        for pair, of_pair in zip(pairs, both_rows, strict=True):
-            rows = _only(of_pair[0], kept), _only(of_pair[1], kept)
-            scatters = known_scatters(before.table, after.table, pair)
-            judged = judge_interleaved(compare_rows(*pair, *rows, factor, scatters))
-            comparisons.append(without_known_alarms(judged, after.table))
-            was, now = (
-                replace(counts, counts=_only(counts.counts, kept))
-                for counts in (
-                    CountedSnapshot.of(before.table, pair[0]),
-                    CountedSnapshot.of(after.table, pair[1]),
-                )
-            )
-            counted.append(compare_counts(was, now, allowed))
-            lines_of = partial(after.table.count_lines, pair[1])
-            hints.append(hints_where_counts_grew(counted[-1], lines_of))
-    views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
-    both = [*zip_longest(views, counted)]
-    if as_json:
-        compared = (
-            comparison_row(view) | ({"counted": counts_json(of)} if of else {}) for view, of in both
-        )
-        print_json([*compared])
-    elif as_markdown:
-        texts = (
-            markdown(view) + (counts_markdown(of, of_new or ()) if of else "")
-            for (view, of), of_new in zip_longest(both, hints)
-        )
-        echo("\n".join(texts), nl=False)
-    else:
-        for view, of in both:
-            report = [*comparison_report(view), *(count_report(of) if of else ())]
-            OUT.print(*report, sep="\n")
-    if interrupted:
-        sys.exit(Exit.INTERRUPTED)
-    if fail_on and not any(view.counts for view in views):
-        raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
-    refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()
-    alarms = [{**view.sure, "failed": view.counts.get("failed", 0)} for view in views]
-    if any(counts.get(verdict, 0) for counts in alarms for verdict in refused):
-        sys.exit(Exit.FOUND)
-    if fail_on == "counts":
-        _refuse_counts(old, new, counted)
-
-
-def _only(rows: Mapping[CaseName, T], kept: Collection[CaseName]) -> dict[CaseName, T]:
-    """Return what is of the cases that are kept."""
-    return {name: each for name, each in rows.items() if name in kept}
-
-
 def selected_table(table: Table, where: str | None, axes: Sequence[str]) -> Table:
     """Return the table with the cases that ``--where`` and ``-a`` keep, and what these are compared
     with."""
@@ -290,12 +70,12 @@ def selected_cases(table: Table, where: str | None, axes: Sequence[str]) -> Coll
     """Return the names of the cases with results that ``--where`` and ``-a`` keep, each as it was
     last measured. Raises ``GpubenchError`` where that is none."""
     stored = [each for setup in table.measured for each in table.newest_rows(setup).items()]
-    if kept := _select(stored, where, axes):
+    if kept := select_stored(stored, where, axes):
         return kept
     raise GpubenchError("--where and -a together keep no case that has results")
 
 
-def _select(
+def select_stored(
     stored: Iterable[tuple[CaseName, Row]], where: str | None, axes: Sequence[str]
 ) -> Collection[CaseName]:
     """Return the names of stored cases that ``--where`` and ``-a`` keep, all without either."""
@@ -337,18 +117,6 @@ def _select(
     }
 
 
-def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> None:
-    """Exit with 1 where a count grew or was lost; raise ``GpubenchError`` where none compares."""
-    if any(of.is_refused for of in counted):
-        sys.exit(Exit.FOUND)
-    if not any(of.compared for of in counted):
-        notes = {item.note for of in counted for item in of.differences if item.note}
-        why = "; ".join(sorted(notes)) or (
-            "no case was counted on both sides; counts come from `GPUBENCH_SOFTCUDA=1 asv run`"
-        )
-        raise GpubenchError(f"no counts of {old} and {new} compare: {why}")
-
-
 @click.command()
 @click.argument("commit")
 @click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK...")
@@ -372,7 +140,7 @@ def acknowledge(
     from gpubench.results.acknowledgement import Acknowledgement
 
     table = read_table(results)
-    snapshots = _side(commit, results, lambda _: table).snapshots
+    snapshots = find_side(commit, results, lambda _: table).snapshots
     if not snapshots:
         raise GpubenchError(f"{commit} has no results in {results}: name a commit that has")
     found = snapshots[0].commit.hash
@@ -387,8 +155,11 @@ def acknowledge(
     echo(str(add_acknowledgement(find_config(results).folder, entry)))
 
 
-def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
-    """Return one side of a comparison: a results folder, or a commit of ``results``."""
+def find_side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
+    """Return one side of a comparison: a results folder, or a commit of ``results``.
+
+    Raises ``GpubenchError`` for a name of neither.
+    """
     from gpubench.analysis.comparison import side_of
     from gpubench.results.commits import names_commit
 

@@ -58,9 +58,6 @@ class AsvSettings:
     """The same of what has failed."""
     append_samples: bool = False
     """Whether asv was asked to add samples to those it has stored (``--append-samples``)."""
-    interleaved_processes: int = 0
-    """Processes of each case where asv takes those of several commits in turn
-    (``--interleave-rounds``); 0 where it does not, or suites say how many."""
 
     @property
     def process(self) -> int | None:

@@ -22,7 +22,6 @@ from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
 from gpubench.record import (
     APPENDED,
-    INTERLEAVED,
     CaseRecord,
     CountsRecord,
     Line,
@@ -67,8 +66,6 @@ class Recorder:
             return
         settings = asv_settings()
         asked: dict[str, Value | None] = {APPENDED: True} if settings.append_samples else {}
-        if settings.interleaved_processes:
-            asked[INTERLEAVED] = settings.interleaved_processes
         facts = {"run": run, **asked, **run_facts(), **(of_code or {})}
         if facts != last:
             backends = registry.usable()

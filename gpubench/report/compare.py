@@ -8,38 +8,21 @@ grow with the history.
 from __future__ import annotations
 
 import hashlib
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import (
-    BASELINE_MOVED,
-    CHANGED,
-    CHANGED_RATE,
     COMPARISON_VERDICTS,
-    CORE_FACTS,
-    DIFFERING,
     DISTURBED,
-    DRIVER,
-    GPU_FACTS,
-    MAX_CHANCE,
-    NO_INTERVAL,
-    NO_SPEEDUP,
-    OTHER_BASELINE,
-    OTHER_DEVICE,
-    OTHER_THREADS,
-    PAIRED_NOTE,
     REPLACED,
-    RESTS_ON,
     SAME,
-    SURE_RATE,
     UNTIMED,
     compare_rows,
+    read_earlier_runs,
 )
 from gpubench.analysis.costs import COSTS, RESOURCES, total_costs
 from gpubench.analysis.count_changes import (
@@ -55,35 +38,13 @@ from gpubench.analysis.count_changes import (
     is_of_a_compiler,
     target_words,
 )
-from gpubench.analysis.scatter import (
-    LEVELS,
-    MAX_SHARED,
-    MIN_CASES_FOR_SHARED,
-    MIN_SHARE_OF_SHARED,
-    NORMAL_90,
-    NORMAL_95,
-    SHARED_STEPS,
-    is_one_thread,
-    scatter_sources,
-)
-from gpubench.names import GPU_DEVICES, Value
+from gpubench.names import Value
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.report import count_view, text
-from gpubench.report.comparison_columns import (
-    MARKDOWN_COLUMNS,
-    MARKDOWN_HEAD,
-    OTHER_VERSION,
-    PAGE_COLUMNS,
-    SURE,
-    VERDICT_LOOKS,
-)
+from gpubench.report.comparison_columns import OTHER_VERSION, PAGE_COLUMNS
 from gpubench.report.comparison_view import (
     COMPARISON_RULE,
-    MARKER,
-    MAX_IN_MARKDOWN,
     SETUP_LABELS,
-    SETUPS,
-    SHARED,
     UNCOMMITTED_NOTE,
     ComparisonView,
     comparison_view,
@@ -94,7 +55,7 @@ from gpubench.report.count_view import CountsView, counts_markdown, counts_view
 from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
-from gpubench.report.machines import fact_words, scatter_in_words
+from gpubench.report.machines import fact_words
 from gpubench.report.page import Page
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
@@ -118,15 +79,25 @@ last script made again. Half as many took a report of 10,000 cases 4 % more time
 LETTERS: Mapping[Status, str] = {status.name: status.letter for status in DECLARED_STATUSES}
 """What stands for a status in the script of a snapshot."""
 
+TOLD = ("failed", "mended", "not comparable")
+"""Words of cases without two times that a reader should see one by one."""
+
 LEFT_OUT = "v"
 """The same for a case of another version of its benchmark."""
 
 _STATUS_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
 """By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
 
-_PAIRED = np.frombuffer(b"-p", np.uint8)
-"""Letters of speedups: of other times, and of pairs."""
+NO_VERDICT = (
+    "These are ratios of stored times, each with the interval that the rounds of both sides allow. "
+    "They are no verdict: what a whole process or a whole run shares is not in them. This command "
+    "judges them:"
+)
+"""Of two sides that a reader picks."""
 
+SIDES_DIFFER = (
+    "The two sides differ in {what}: their times say nothing of the code, and their speedups do."
+)
 _UNESCAPED = "!'()*"
 """As JavaScript's ``encodeURIComponent`` does, so that both write the same address."""
 
@@ -207,9 +178,11 @@ def build(history: History, site: Site) -> ComparePage:
 def stamp(history: History, site: Site) -> str:
     """Return a text that changes with the snapshots that the page compares, and with what is known
     of their setups."""
-    compared = (*history.snapshots[-2:], *_others(history, site))
-    known = [scatter_sources(site.table, snapshot.setup) for snapshot in compared]
-    return repr([*(snapshot.digest for snapshot in compared), *dict.fromkeys(known)])
+    others = _others(history, site)
+    runs = [*site.table.snapshots(history.setup.place.everywhere), *others]
+    for other in others:
+        runs += site.table.snapshots(other.setup.everywhere)
+    return repr([snapshot.digest for snapshot in (*history.snapshots[-2:], *runs)])
 
 
 def _others(history: History, site: Site) -> list[Snapshot]:
@@ -219,9 +192,9 @@ def _others(history: History, site: Site) -> list[Snapshot]:
 
 
 def _compared(old: Snapshot, new: Snapshot, site: Site, most: int) -> ComparisonView:
-    scatters = site.scatter(old.setup), site.scatter(new.setup)
     rows = site.rows(old), site.rows(new)
-    return comparison_view(compare_rows(old, new, *rows, scatters=scatters), most=most)
+    earlier = read_earlier_runs(site.table, (old, new))
+    return comparison_view(compare_rows(old, new, *rows, earlier=earlier), most=most)
 
 
 def _verdict(newest: ShownComparison | None) -> str:
@@ -290,59 +263,28 @@ def setup_key(setup: Setup) -> str:
 
 def index_stamp(site: Site) -> str:
     """Return a text that changes with what there is to choose from."""
-    return repr(
-        [
-            (setup, history.commits, scatter_sources(site.table, setup))
-            for setup, history in site.measured.items()
-        ]
-    )
+    return repr([(setup, history.commits) for setup, history in site.measured.items()])
 
 
 def index_script(site: Site) -> str:
     """Return what there is to choose from, and all rules and words of a comparison as data."""
+    beyond = 100 * (SAME - 1)
     rules = {
         "same": SAME,
-        "baseline_moved": BASELINE_MOVED,
-        "in_turn": PAIRED_NOTE,
-        "levels": LEVELS,
-        "changed_rate": CHANGED_RATE,
-        "sure_rate": SURE_RATE,
-        "max_chance": MAX_CHANCE,
-        "normal_90": NORMAL_90,
-        "normal_95": NORMAL_95,
-        "max_shared": MAX_SHARED,
-        "min_cases_for_shared": MIN_CASES_FOR_SHARED,
-        "shared_steps": SHARED_STEPS,
-        "min_share_of_shared": MIN_SHARE_OF_SHARED,
-        "shared": SHARED,
-        "rests_on": RESTS_ON,
-        "sure": SURE,
-        "changed": CHANGED,
+        "beyond": f"differ by {beyond:.0f} % or more",
+        "within": f"within {beyond:.0f} %",
+        "nothing": f"No time differs by {beyond:.0f} % or more.",
+        "no_verdict": NO_VERDICT,
         "verdicts": COMPARISON_VERDICTS,
-        "differing": DIFFERING,
-        "looks": VERDICT_LOOKS,
+        "told": TOLD,
         "columns": [(column.name, column.page, column.is_number) for column in PAGE_COLUMNS],
-        "markdown_columns": [
-            (column.name, column.has_foreign_words) for column in MARKDOWN_COLUMNS
-        ],
-        "markdown_head": MARKDOWN_HEAD,
         "untimed": {LETTERS[old] + LETTERS[new]: said for (old, new), said in UNTIMED.items()},
         "setup_labels": SETUP_LABELS,
-        "setups_differ": SETUPS,
-        "core_facts": CORE_FACTS,
-        "gpu_facts": [*GPU_FACTS],
-        "driver": DRIVER,
-        "no_speedup": NO_SPEEDUP,
-        "other_baseline": OTHER_BASELINE,
-        "other_device": OTHER_DEVICE,
-        "other_threads": OTHER_THREADS,
+        "setups_differ": SIDES_DIFFER,
         "uncommitted": UNCOMMITTED_NOTE,
         "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
-        "no_interval": NO_INTERVAL,
         "replaced": REPLACED,
         "other_version": OTHER_VERSION,
-        "marker": MARKER,
-        "most_in_markdown": MAX_IN_MARKDOWN,
         "counted": {
             "title": count_view.TITLE,
             "verdicts": COUNT_VERDICTS,
@@ -369,7 +311,6 @@ def index_script(site: Site) -> str:
                 "environment": setup.environment,
                 "label": setup_label(setup),
                 "in_script": _in_script(history),
-                "scatter": scatter_in_words(site.scatter(setup)),
                 "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
             }
             for setup, history in site.measured.items()
@@ -379,35 +320,15 @@ def index_script(site: Site) -> str:
 
 
 def cases_script(history: History, site: Site) -> str:
-    """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
-
-    A baseline is an index into the labels, -1 without one, as at the newest commit with the case;
-    the script of a snapshot has those that were others.
-    ``on_gpu`` are the indices of cases on a GPU, ``one_thread`` those that tell what a whole run
-    shares. ``limits`` and ``ratio_limits`` are what ``RunScatter`` has of times and speedups,
-    ``LEVELS`` numbers for each case, as 32-bit floats in base64.
-    """
-    on_gpu = site.table.cases_on(GPU_DEVICES)
-    scatter = site.scatter(history.setup)
-    rows = site.table.newest_rows(history.setup)
-    cases = {
-        "labels": list(map(case_words, history.names)),
-        "baselines": history.newest.baselines.tolist(),
-        "on_gpu": [row for row, name in enumerate(history.names) if name in on_gpu],
-        "one_thread": [row for row, name in enumerate(history.names) if is_one_thread(rows[name])],
-        "limits": _floats([scatter.limits_of(rows[name], False) for name in history.names]),
-        "ratio_limits": _floats([scatter.limits_of(rows[name], True) for name in history.names]),
-    }
-    return _script("cases", [setup_key(history.setup.place), cases])
+    """Return the labels of all cases of a setup, in the order of its snapshots' scripts."""
+    return _script(
+        "cases", [setup_key(history.setup.place), {"labels": [*map(case_words, history.names)]}]
+    )
 
 
 def cases_stamp(history: History, site: Site) -> str:
     """Return a text that changes with what ``cases_script`` is made from."""
-    return repr((history.digest_now, scatter_sources(site.table, history.setup)))
-
-
-def _floats(values: Sequence[Sequence[float]]) -> str:
-    return b64encode(np.array(values, "<f4").tobytes()).decode("ascii")
+    return history.digest_now
 
 
 def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
@@ -428,19 +349,17 @@ def snapshots_script(
     """Return the times and speedups of all cases of a setup at some snapshots, and what these ran
     on.
 
-    Six numbers for each case, one kind of all cases after the other: median, both ends of its
-    interval, the speedup, and both ends of the speedup's interval, NaN where there is none or where
-    other work disturbed it (``pack_floats``). Statuses are one letter each, and so
-    is whether the speedup is of pairs; reasons are those of failures, and of times without a
-    verdict. What cases did on the device in software is by numbers that the script explains, as
-    most cases did the same at all of its commits.
+    Four numbers for each case, one kind of all cases after the other: median, both ends of its
+    interval, and the speedup, NaN where there is none (``pack_floats``). Statuses are one letter
+    each; reasons are those of failures, and of disturbed times. What cases did on the device in
+    software is by numbers that the script explains, as most cases did the same at all of its
+    commits.
     """
     cases = site.table.history(history.setup, snapshots=snapshots)
     reasons = site.table.reasons(snapshots, FAILURES)
     counted = site.table.counted(snapshots)
     profiles = site.table.profiles(number for of in counted.values() for number in of.values())
-    numbers = np.concatenate([cases.times, cases.speedups]).astype("<f4")
-    numbers[4:, cases.disturbed] = np.nan
+    numbers = np.concatenate([cases.times, cases.speedups[:1]]).astype("<f4")
     is_time = np.array([name.is_time for name in cases.names], np.bool_)
     statuses = np.where(is_time[:, np.newaxis], cases.statuses, ABSENT)
     contents = {}
@@ -452,9 +371,7 @@ def snapshots_script(
                     letters[row] = ord(LEFT_OUT)
         contents[snapshot.commit.hash[:8]] = {
             "status": letters.tobytes().decode("ascii"),
-            "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
             "numbers": pack_floats(numbers[:, :, column]),
-            "baselines": _changed_baselines(cases.baselines[:, column], history),
             "reasons": dict(
                 sorted(
                     (history.rows_of[name], DISTURBED if reason is None else reason)
@@ -473,12 +390,6 @@ def snapshots_script(
         }
     work = {number: _profile(counts) for number, counts in sorted(profiles.items())}
     return data_script(address, {"commits": contents, "work": work})
-
-
-def _changed_baselines(baselines: NDArray[np.int32], history: History) -> dict[int, int]:
-    """Return the baselines of a snapshot that are not those of ``cases_script``, by the case."""
-    changed = np.flatnonzero(baselines != history.newest.baselines).tolist()
-    return {place: int(baselines[place]) for place in changed}
 
 
 def _profile(counts: CaseCounts) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """The columns of a comparison, declared once: the terminal, Markdown, JSON and pages show these.
 
-The script of the page *Compare* gets headings and names as data, and has the cells of its own
-(``CELLS`` and ``WORDS`` in ``reports/compare.js``).
+The script of the page *Compare* shows two stored times and their ratio, and no verdict.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ VERDICT_LOOKS: Mapping[ComparisonVerdict, Look] = {
     "failed": BROKEN,
     "faster": BETTER,
     "mended": Look("✓", "green", "better"),
+    "suspect": Look("?", "magenta"),
 }
 """Verdicts that are not here tell of no difference."""
 
@@ -189,6 +189,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
             "ratio": lambda row: _ratio(row.ratio),
             "compared": lambda row: row.basis,
             "rests_on": lambda row: row.rests_on or None,
+            "processes": lambda row: row.processes,
         },
     ),
     Column("interval", interval_words, terminal="interval", is_number=True),

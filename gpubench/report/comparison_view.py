@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.analysis.between_runs import (
+    MAX_P_FEW,
+    MAX_P_MANY,
+    SURE_RATE,
+    SUSPECT_P,
+    Shared,
+)
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
-    CHANGED_RATE,
+    CHANGED,
     GPU_FACTS,
     PROCESSOR_FACTS,
     SAME,
-    SURE_RATE,
+    ComparisonVerdict,
     Difference,
     SetupDifference,
     SnapshotComparison,
 )
-from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, Shared
 from gpubench.report import text
 from gpubench.report.comparison_columns import MARKDOWN_COLUMNS, MARKDOWN_HEAD
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
-from gpubench.report.machines import fact_words, scatter_in_words
+from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, snapshot_label
 from gpubench.results import Ratio, Snapshot
 
 COMPARISON_RULE = (
-    "An implementation's own time is compared, old over new. Faster and slower: its interval "
-    f"excludes 1{text.TIMES_SIGN}, and it differs by more than unchanged times of its kind and of "
-    "its own do between runs on this machine. That is corrected for the number of cases (Benjamini "
-    f"and Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, "
-    f"and of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or "
-    "environment differ, speedups are compared; a case without one on both sides is not judged. A "
-    "verdict rests on the same run where speedups are compared, each against a baseline of its "
-    "run, and else between runs. Same: else, where the whole interval is within "
-    f"{100 * (SAME - 1):.0f} %. Unclear: neither, or other work disturbed it; more runs on a quiet "
-    "machine tell more."
+    "Slower and faster: the processes of the two sides differ by more than processes of one commit "
+    f"do; about {1000 * MAX_P_MANY:.0f} in 1,000 unchanged cases are called so "
+    f"({1000 * MAX_P_FEW:.0f} in 1,000 with two or three processes on a side), and of the cases "
+    f"that are sure about {100 * SURE_RATE:.0f} in 100 is unchanged. Suspect: it looks changed, "
+    "and one process on a side cannot tell a slow process from slow code; about "
+    f"{100 * SUSPECT_P:.0f} in 100 unchanged cases look so. Same: the whole 99 % interval of the "
+    f"ratio is within {100 * (SAME - 1):.0f} %. Unclear: neither; a smaller change than the one "
+    "that would have shown is possible."
 )
+"""What the verdicts of stored runs mean, for somebody who reads no other page."""
 
-SHARED = {
-    "taken": "All one-thread cases together became {factor} (±{error} %): the "
-    "machine, not the code. It is taken out of every time.",
-    "much": "All one-thread cases together became {factor}, more than runs of one machine share: "
-    "nothing is taken out.",
-}
-"""What the two runs share, by what follows."""
+SHARED = (
+    "Most cases of a kind became slower or faster together: {kinds}. That is another processor, "
+    "another clock or a busy host, or a change of all of them. It is taken out of each case."
+)
+"""What cases of a kind share between the two runs."""
+
+MIN_SHARED_SHOWN = math.log(1.01)
+"""Less is taken out without a word."""
+
+SHARED_LARGE = (
+    " Of {kinds} it is so large that no case is called sure, and a case is called only where it "
+    "differs with it and without it."
+)
 
 SETUPS = {
     "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
@@ -59,6 +71,11 @@ SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_
 """What can differ between setups, in the order in which it is stated."""
 
 UNCOMMITTED_NOTE = "{side} was measured with uncommitted changes in {paths}"
+
+COMPARED: tuple[ComparisonVerdict, ...] = (
+    *("slower", "failed", "faster", "mended", "suspect", "unclear", "same"),
+)
+"""Verdicts of cases that have a result on both sides, if a failure counts as one."""
 
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
@@ -108,10 +125,12 @@ class ComparisonView:
     """Why times are not compared, a sentence; empty where they are."""
     uncommitted: tuple[str, ...]
     """Of each side that was measured with uncommitted changes: in which files."""
-    scatter: str
-    """How much times differ between runs on the machine, a sentence."""
     shared: str
-    """What both runs share, a sentence; empty where that may be chance."""
+    """What cases of a kind share between the two runs; empty where they share nothing."""
+    next_steps: tuple[str, ...]
+    """What the verdicts leave open, and the command that decides it: a sentence or two each."""
+    suspects: str
+    """The command that decides exactly the suspects; empty without any."""
     sure: dict[str, int]
     """How many of the slower and the faster cases are sure."""
     factor: float
@@ -125,6 +144,11 @@ class ComparisonView:
     """Of each side that has some: times of a run that was not finished."""
     method: str = ""
     """How both were measured in turn; empty for stored results."""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether any case has a result on both sides."""
+        return any(self.counts.get(verdict) for verdict in COMPARED)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -166,8 +190,9 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        scatter=scatter_in_words(comparison.scatter) if comparison.scatter else "",
         shared=shared_in_words(comparison.shared),
+        next_steps=tuple(next_steps(comparison)),
+        suspects=suspects_command(comparison) if comparison.counts.get("suspect") else "",
         sure=comparison.sure,
         factor=comparison.factor,
         rows=shown[:most],
@@ -206,14 +231,68 @@ def setups_in_words(setups: SetupDifference) -> str:
     return SETUPS[concerned].format(what=text.join(words))
 
 
-def shared_in_words(shared: Shared) -> str:
-    """Say what both runs share; empty where that may be chance."""
-    if not shared.is_seen:
+def shared_in_words(shared: Sequence[Shared]) -> str:
+    """Say what cases of each kind share; empty where they share nothing."""
+    ordered = sorted(shared, key=lambda one: -abs(one.log))
+    ordered = [one for one in ordered if abs(one.log) >= MIN_SHARED_SHOWN]
+    if not ordered:
         return ""
-    which = "taken" if abs(shared.log) <= MAX_SHARED else "much"
-    value = math.exp(shared.log)
-    error = f"{100 * math.expm1(NORMAL_95 * shared.error):.1f}"
-    return SHARED[which].format(factor=text.factor(Ratio(value, value, value)), error=error)
+    kinds = [
+        f"{one.group} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
+        f"({text.plural(one.cases, 'case')})"
+        for one in ordered
+    ]
+    large = [one.group for one in ordered if one.is_large]
+    words = SHARED.format(kinds="; ".join(kinds))
+    return words + (SHARED_LARGE.format(kinds=text.join(large)) if large else "")
+
+
+def suspects_command(comparison: SnapshotComparison) -> str:
+    """Return the command that measures exactly the suspects in turn; empty where both sides are of
+    one commit."""
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    return f"gpubench compare {old} {new} --measure --suspects" if old != new else ""
+
+
+def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
+    """Say what stays open of stored runs, how large a change would have shown, and which command
+    decides."""
+    if comparison.method:  # measured in turn, which says so itself
+        return
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    decide = f"`gpubench compare {old} {new} --measure KERNEL` decides" if old != new else ""
+    if count := comparison.counts.get("suspect", 0):
+        command = suspects_command(comparison)
+        which = "this case" if count == 1 else "these"
+        yield (
+            f"{text.plural(count, 'suspect')}: a side has one process, and a slow process cannot "
+            "be told from slow code."
+            + (f" To decide exactly {which}: `{command}`." if command else "")
+        )
+    if decide and any(one.verdict in CHANGED and not one.is_sure for one in comparison.differences):
+        yield f"A case that is not marked sure may be chance, among so many: {decide}."
+    unclear = [one for one in comparison.differences if one.verdict == "unclear"]
+    factors = sorted(one.detectable for one in unclear if one.detectable and not one.note)
+    if factors:
+        middle, most = (text.ratio(factors[place]) for place in (len(factors) // 2, -1))
+        size = f"In half of them a change of {middle} would have been, in all of them one of {most}"
+        if middle == most:
+            size = f"One of {most} would have been"
+        yield (
+            f"{text.plural(len(factors), 'case')} unclear: no change was shown. {size}. --all "
+            f"lists each with its ratio and interval{'; ' if decide else ''}{decide}."
+        )
+    if disturbed := sum(bool(one.note) for one in unclear):
+        yield (
+            f"{text.plural(disturbed, 'case')} unclear because other work on the machine disturbed "
+            "more than half of the samples. Measure again on a quiet machine: `asv run`."
+        )
+    judged = [one.processes for one in comparison.differences if one.processes]
+    if judged and max(map(min, judged)) == 1:
+        yield (
+            "Each case has one process on a side, so that none is called slower or faster. The "
+            "library's default preset takes four; a suite says it with `sampling: {rounds: 4}`."
+        )
 
 
 def factor_in_words(factor: float) -> str:
@@ -270,6 +349,7 @@ def markdown(view: ComparisonView) -> str:
         ]
         left_out = view.more + len(view.rows[MAX_IN_MARKDOWN:])
         lines += [f"and {left_out:,} more", ""] if left_out else []
+    lines += [f"- {sentence}" for sentence in view.next_steps]
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
         if cases.count:
             examples = escaped(text.join(cases.examples))
@@ -280,7 +360,6 @@ def markdown(view: ComparisonView) -> str:
     parts = (
         "" if is_all_in_turn else COMPARISON_RULE,
         view.method,
-        escaped(view.scatter),
         factor_in_words(view.factor),
     )
     rule = " ".join(filter(None, parts))

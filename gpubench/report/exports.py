@@ -85,11 +85,9 @@ def write_records(
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """Cases as the kernel pages show them; ``None`` where something is not known."""
     uncommitted = {s.commit.hash: ", ".join(s.uncommitted) or None for s in history.snapshots}
-    scatter = site.scatter(history.setup)
     for key, now in site.current(history).items():
         for row in now.cases.values():
             ratio = row.speedup
-            next_run = scatter.next_run(row) or (None, None)
             doubts = doubt_words(site.doubts(key).of(row.name.implementation))
             has_ends = ratio is not None and ratio.has_interval
             yield {
@@ -104,8 +102,6 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "seconds": row.seconds,
                 "seconds_low": row.low,
                 "seconds_high": row.high,
-                "next_run_low": next_run[0],
-                "next_run_high": next_run[1],
                 "value": row.value,
                 "unit": row.unit,
                 "samples": row.samples,

@@ -51,8 +51,6 @@ class ShownCase:
     change: float | None
     """How many times faster or slower its newest change made it; ``None``: none was found."""
     spark: Sparkline
-    next_run: tuple[float, float] | None
-    """Seconds between which the next run's median lies, 99 of 100."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -202,7 +200,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     notes = _rate_notes(rows, site.doubts(key))
     kernels = site.current(history).values()
     roofs, shares = charts.rooflines(now, history, kernels, ranks, notes.numbers)
-    scaled, scatter = scalings(rows), site.scatter(history.setup)
+    scaled = scalings(rows)
     counts = counts_in_words(count(rows)) or "none is compared"
 
     def place(row: Row) -> tuple[int, int, float]:  # of equals the natural order stays
@@ -212,7 +210,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         its = changes[row.name]
         spark = history_spark(cases, row.name, its, row.unit)
         change = its[-1].ratio.factor if its else None
-        return ShownCase(row, shares.get(row.name), change, spark, scatter.next_run(row))
+        return ShownCase(row, shares.get(row.name), change, spark)
 
     return KernelPage(
         title=kernel_label(key),

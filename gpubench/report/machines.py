@@ -5,15 +5,13 @@ And facts in words, wherever they are shown: ``fact_words``, ``machine_panel``.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpubench.analysis.noise import Noise
-from gpubench.analysis.scatter import RunScatter
 from gpubench.names import Value
-from gpubench.record import APPENDED, INTERLEAVED, UNCOMMITTED
+from gpubench.record import APPENDED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.findings import disturbed_states, running_states
@@ -83,21 +81,9 @@ _FACT_UNITS = {
 _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 """What asv's ``machine.json`` says and the record says better."""
 
-_HIDDEN_FACTS = {"host", "machine", "run", APPENDED, INTERLEAVED, "version"}
+_HIDDEN_FACTS = {"host", "machine", "run", APPENDED, "interleaved_processes", "version"}
 
 _MAX_VALUES = 4
-
-SCATTER = (
-    "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 of a "
-    "kind: {kinds}."
-)
-
-SEEN_ONLY = (
-    "No runs on this machine tell yet how much its times differ between runs: what other machines "
-    "showed counts, which is up to {most} % of unchanged cases of a kind."
-)
-
-SCATTER_OF_KIND = "{kind}: {percent} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,36 +272,11 @@ def _setup(history: History, site: Site) -> SetupFacts:
         noise=(
             *_disturbed(rows),
             *_noise(site.noise(history), history.by_speedup),
-            *_scatter(history, site),
         ),
         machines=tuple(_machines(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
     )
-
-
-def _scatter(history: History, site: Site) -> Iterator[str]:
-    words = scatter_in_words(site.scatter(history.setup))
-    if words:
-        yield words
-
-
-def scatter_in_words(scatter: RunScatter) -> str:
-    """Say how much unchanged times differ between runs on a machine, by kind: 99 of 100."""
-    known = [kind for kind in scatter.kinds if kind.differences]
-    if not known and not scatter.calibrated:
-        most = max((kind.limits[1] for kind in scatter.kinds), default=0.0)
-        return SEEN_ONLY.format(most=_percent(most)) if most else ""
-    words = [
-        SCATTER_OF_KIND.format(kind=kind.kind, percent=_percent(kind.limits[1]))
-        for kind in (known or scatter.kinds)
-    ]
-    notes = "".join(f". Note: {note}" for note in scatter.notes)
-    return SCATTER.format(kinds="; ".join(words) + notes)
-
-
-def _percent(limit: float) -> str:
-    return text.digits(100 * math.expm1(limit), 2)
 
 
 def _machines(history: History) -> Iterator[str]:

@@ -20,7 +20,6 @@ from gpubench.analysis.count_changes import CountChange, find_count_changes
 from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts, find_doubts
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
-from gpubench.analysis.scatter import RunScatter, learn_scatter
 from gpubench.analysis.shared import JudgedHistory, SharedChange, judge_history
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.names import SECONDS, kernel_title
@@ -152,7 +151,6 @@ class Site:
         self._rows: dict[int, Mapping[CaseName, Row]] = {}
         self._counts: dict[int, Mapping[CaseName, CaseCounts]] = {}
         self._code: dict[tuple[str, str], str | None] = {}
-        self._scatters: dict[Setup, RunScatter] = {}
 
     def of_setup(self, history: History) -> dict[str, Any]:
         """Return what is kept of this setup, and not of another."""
@@ -413,12 +411,6 @@ class Site:
             self.table.history(history.setup, history.names[start : start + size], newest)
             for start in range(0, len(history.names), size)
         )
-
-    def scatter(self, setup: Setup) -> RunScatter:
-        """Return how much times of a machine and environment differ between runs."""
-        if setup.place not in self._scatters:
-            self._scatters[setup.place] = learn_scatter([(self.table, setup.place)])
-        return self._scatters[setup.place]
 
     @cached_property
     def _doubts(self) -> Mapping[KernelKey, KernelDoubts]:

@@ -40,7 +40,7 @@ from gpubench.results.asv_files import (
     values_of,
 )
 from gpubench.results.facts import concerns_case, explains
-from gpubench.results.ratio import counted_rounds
+from gpubench.results.ratio import NO_ROUNDS, Rounds, rounds_of
 from gpubench.results.records import RUN, CaseStory, RecordFile, share_disturbed, with_pairs
 
 CaseKey = tuple[str, str]
@@ -73,8 +73,8 @@ class JoinedCase:
 
     outcome: CaseRecord
     """Of the last process, with the pairs and the warnings of all."""
-    rounds: tuple[float, ...]
-    """``counted_rounds``; empty where samples of other processes are in the time too."""
+    rounds: Rounds
+    """None where samples of other processes are in the time too."""
     disturbed: float | None
     """Share of the samples on record, 0 to 1."""
     samples: tuple[float, ...] | None
@@ -287,7 +287,7 @@ def join_processes(
     joined = with_pairs(outcome, [process.outcome for process in finished])
     return JoinedCase(
         replace(joined, warnings=tuple(dict.fromkeys(warnings or outcome.warnings))),
-        tuple(counted_rounds([each.rounds for each in of_rounds])) if is_whole else (),
+        rounds_of(each.rounds for each in of_rounds) if is_whole else NO_ROUNDS,
         share_disturbed(each.disturbance for each in of_rounds),
         samples,
     )

@@ -177,6 +177,16 @@ class Row:
         Cell("DOUBLE[]"),
     ] = ()
     """Empty where they were not recorded."""
+    processes: Annotated[
+        tuple[float, ...], "median of the rounds of each process, seconds", Cell("DOUBLE[]")
+    ] = ()
+    """Empty where they were not recorded."""
+    process_speedups: Annotated[
+        tuple[float, ...],
+        "middle of the pairs of each process, the baseline's seconds over the case's",
+        Cell("DOUBLE[]"),
+    ] = ()
+    """Empty where samples were not taken in turn."""
     disturbed: Annotated[
         float | None,
         "share of the samples that waited for other work; over 0.5 without a verdict",

@@ -10,7 +10,7 @@ interval. Times that asv stored without our record keep the 99 % interval that a
 
 Rounds of one process are alike: processes that follow each other scatter by 1.5 % where rounds of
 one scatter by 0.9 %. So from five processes on a process counts once, by the median of its rounds
-(``counted_rounds``): nine find 5 % in 98 of 100 comparisons with 0.1 % of false alarms, and five
+(``rounds_of``): nine find 5 % in 98 of 100 comparisons with 0.1 % of false alarms, and five
 find 84 with 0.4 % (simulated: processes scatter by 1.5 %, a change counts from 2 %).
 
 **A disturbed time.** Rounds that waited for other work do not come in any order, and how long they
@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 from statistics import median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,12 +109,26 @@ class Ratio:
         return "slower" if self.high < 1 and self.value <= 1 / self.least else "unclear"
 
 
-def counted_rounds(processes: Sequence[Sequence[float]]) -> list[float]:
-    """Return what the interval of a time is made of, from the rounds' medians of each process,
-    seconds: these, or from ``MIN_PROCESSES`` on the median of each process."""
-    if len(processes) >= MIN_PROCESSES:
-        return [median(rounds) for rounds in processes if rounds]
-    return [*chain.from_iterable(processes)]
+class Rounds(NamedTuple):
+    """Medians of the rounds of a time, seconds."""
+
+    counted: tuple[float, ...] = ()
+    """What its interval is made of: the rounds of all processes, or from ``MIN_PROCESSES`` on the
+    median of each process."""
+    processes: tuple[float, ...] = ()
+    """Median of the rounds of each process, in the order in which they ran."""
+
+
+NO_ROUNDS = Rounds()
+
+
+def rounds_of(processes: Iterable[Sequence[float]]) -> Rounds:
+    """Join the rounds of each process of a time."""
+    known = [rounds for rounds in processes if rounds]
+    medians = tuple(map(median, known))
+    if len(medians) >= MIN_PROCESSES:
+        return Rounds(medians, medians)
+    return Rounds(tuple(chain.from_iterable(known)), medians)
 
 
 def quotient(baseline: Times, candidate: Times) -> Times:

@@ -29,7 +29,7 @@ from gpubench.record import (
     parse_line,
 )
 from gpubench.results.asv_files import LONGEST, SHORTEST, UnreadableFile, read_limited
-from gpubench.results.ratio import counted_rounds
+from gpubench.results.ratio import Rounds, rounds_of
 
 RUN = "run"
 """Fact that all processes of one ``asv run`` share; it tells rounds from a repeated run."""
@@ -55,9 +55,8 @@ class RecordFile:
 
     stories: Mapping[str, Mapping[str, CaseStory]] = field(default_factory=dict)
     """By asv benchmark and identity; what files have in common is one object."""
-    rounds: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
-    """What the interval of a time is made of, of all processes of that run, seconds
-    (``counted_rounds``); cases without any left out."""
+    rounds: Mapping[str, Mapping[str, Rounds]] = field(default_factory=dict)
+    """Of all processes of that run; cases without any left out."""
     disturbed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Share of the samples of all processes of that run that others disturbed, 0 to 1; cases of
     which it is not known left out."""
@@ -159,7 +158,7 @@ class RecordReader:
         }
         if last_run:
             last_run = _with_uncommitted(last_run, uncommitted, stories)
-        that_count: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
+        that_count: dict[str, dict[str, Rounds]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)
         counts: dict[str, dict[str, int]] = defaultdict(dict)
         for (benchmark, case), (run, processes) in rounds.items():
@@ -167,9 +166,10 @@ class RecordReader:
             counts[benchmark][case] = 0
             if story and story.run == run:
                 counts[benchmark][case] = sum(len(one.samples or one.rounds) for one in processes)
-                medians = counted_rounds([process.rounds for process in processes])
-                if medians and SHORTEST <= min(medians) <= max(medians) <= LONGEST:
-                    that_count[benchmark][case] = tuple(medians)
+                medians = rounds_of(process.rounds for process in processes)
+                seconds = medians.counted
+                if seconds and SHORTEST <= min(seconds) <= max(seconds) <= LONGEST:
+                    that_count[benchmark][case] = medians
                 share = share_disturbed(process.disturbance for process in processes)
                 if share is not None:
                     disturbed[benchmark][case] = share
@@ -276,10 +276,12 @@ def with_pairs(outcome: CaseRecord, processes: Iterable[CaseRecord]) -> CaseReco
     """Return the outcome with the pairs of several processes, one record of each."""
     paired = [record for record in processes if record.pair_ratios]
     sizes = (record.pair_rounds or (len(record.pair_ratios),) for record in paired)
+    by_process = (record.pair_processes or (len(record.pair_ratios),) for record in paired)
     return replace(
         outcome,
         pair_ratios=tuple(chain.from_iterable(record.pair_ratios for record in paired)),
         pair_rounds=tuple(chain.from_iterable(sizes)),
+        pair_processes=tuple(chain.from_iterable(by_process)),
     )
 
 

@@ -18,6 +18,7 @@ from gpubench.names import parse_benchmark_name
 from gpubench.record import CaseRecord, CountsRecord
 from gpubench.results.asv_files import ResultFile, StoredBenchmark
 from gpubench.results.model import Renames
+from gpubench.results.ratio import Rounds
 from gpubench.results.records import CaseStory, RecordFile
 
 CaseKey = tuple[str, str]
@@ -156,7 +157,7 @@ class Renamer:
         """Return the record with one story for each case, under the name that its time is stored
         under."""
         stories: dict[str, dict[str, CaseStory]] = defaultdict(dict)
-        rounds: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
+        rounds: dict[str, dict[str, Rounds]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)
         counted: dict[str, dict[str, CountsRecord]] = defaultdict(dict)
         for name, of_name in sources.items():

@@ -11,6 +11,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate, pairwise
+from statistics import median
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +35,9 @@ from gpubench.results.ratio import (
     MAX_DISTURBED,
     MIN_PAIRED_FACTOR,
     MIN_UNPAIRED_FACTOR,
+    NO_ROUNDS,
     Ratio,
+    Rounds,
     interval_of_rounds,
     paired_speedup,
     quotient,
@@ -132,7 +136,7 @@ class RowsOfFiles:
         self._runs: list[float] = []
         """By detail, the runs in a sample by the record; NaN where it does not tell them, and
         ``_AS_STORED`` of benchmarks that asv alone has measured."""
-        self._paired: dict[int, Ratio] = {}
+        self._paired: dict[int, tuple[Ratio, tuple[float, ...]]] = {}
         """By detail, the ratio of its pairs of samples."""
         # Thousands of files have the same benchmarks, of whose cases mostly became the same.
         self._blocks: dict[tuple[Any, ...], _BenchmarkRows] = {}
@@ -144,8 +148,8 @@ class RowsOfFiles:
         self._cases: dict[tuple[Any, ...], _Case] = {}
         self._rows: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._files: list[tuple[NDArray[Any], ...]] = []
-        """Of each file: snapshot, version, rounds, disturbed, case, status, detail, baseline and
-        its row, values."""
+        """Of each file: snapshot, version, rounds, processes, disturbed, case, status, detail,
+        baseline and its row, values."""
         self._length = 0
 
     def add(self, snapshot: int, result: ResultFile | None, record: RecordFile) -> None:
@@ -164,7 +168,7 @@ class RowsOfFiles:
                 benchmarks.append(StoredBenchmark(name, asv_name, version, 0.0, cases))
                 stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
         has_record = bool(record.stories or record.rounds or record.disturbed)
-        rounds: list[Sequence[float] | None] = []
+        rounds: list[Rounds | None] = []
         disturbed: list[float | None] = []
         versions: list[str | None] = []
         for _, asv_name, version, _, cases in benchmarks:
@@ -228,12 +232,12 @@ class RowsOfFiles:
         return self._blocks[key]
 
     def add_measured(
-        self, measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]]
+        self, measured: Iterable[tuple[CaseRecord, Sequence[float], Rounds, float | None]]
     ) -> None:
         """Rows of cases that were measured together, without files: see ``measured_rows``."""
         cases: list[_Case] = []
         values: list[tuple[float, ...]] = []
-        rounds: list[Sequence[float] | None] = []
+        rounds: list[Rounds | None] = []
         shares: list[float | None] = []
         for record, samples, medians, disturbed in measured:
             benchmark = parse_benchmark_name(record.benchmark)
@@ -248,7 +252,7 @@ class RowsOfFiles:
                 values.append((math.nan,) * len(_VALUES))
             name = _case_name(benchmark, record.case)
             cases.append(self._case(name, CaseStory(record), _TIME, None))
-            rounds.append(medians or None)
+            rounds.append(medians)
             shares.append(disturbed)
         stored = np.array(values, np.float64).reshape(-1, len(_VALUES)).T
         rows = _rows(cases)
@@ -261,7 +265,7 @@ class RowsOfFiles:
         rows: NDArray[np.int32],
         values: NDArray[np.float64],
         versions: Sequence[str | None],
-        rounds: Sequence[Sequence[float] | None],
+        rounds: Sequence[Rounds | None],
         disturbed: Sequence[float | None],
     ) -> None:
         names, count = rows[0], rows.shape[1]
@@ -269,7 +273,12 @@ class RowsOfFiles:
         row_of[names] = np.arange(self._length, self._length + count)
         self._length += count
         lacking = np.full((len(_VALUES), count - values.shape[1]), math.nan)
-        objects = np.fromiter(versions, object, count), np.fromiter(rounds, object, count)
+        known = [each or NO_ROUNDS for each in rounds]
+        objects = (
+            np.fromiter(versions, object, count),
+            np.fromiter((each.counted for each in known), object, count),
+            np.fromiter((each.processes for each in known), object, count),
+        )
         values = np.concatenate([values, lacking], axis=1)
         snapshots, shares = np.full(count, snapshot, np.int32), np.array(disturbed, np.float64)
         self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
@@ -278,16 +287,16 @@ class RowsOfFiles:
         """Return all rows since it was asked for the last time."""
         if not self._files:
             self.add(0, None, RecordFile())
-        snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (
-            np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
-        )
+        parts = (np.concatenate(each, axis=-1) for each in zip(*self._files, strict=True))
+        snapshot, version, rounds, processes, shares, *parts_of_rows = parts
+        name, status, detail, baseline, against, values = parts_of_rows
         self._files, self._length = [], 0
         if self._in_blocks > MAX_IN_BLOCKS:
             self._blocks, self._files_alone, self._in_blocks = {}, {}, 0
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
-        lengths = np.array([len(medians or ()) for medians in rounds.tolist()], np.int32)
+        lengths = np.array([len(medians) for medians in rounds.tolist()], np.int32)
         for length in {*lengths.tolist()} - {0}:
             rows = np.flatnonzero(is_timed & (lengths == length))
             medians = np.array([*rounds[rows]], np.float64).reshape(-1, length)
@@ -307,9 +316,10 @@ class RowsOfFiles:
         speedup = np.full((3, len(name)), math.nan)
         rows = np.flatnonzero(compared & (against >= 0))
         speedup[:, rows] = quotient(values[:3, against[rows]], values[:3, rows])
+        process_speedups = np.full(len(name), None, object)
         of_pairs = np.isin(detail, [*self._paired]) & ~np.isnan(speedup[0])
         for row in np.flatnonzero(of_pairs).tolist():
-            ratio = self._paired[detail[row]]
+            ratio, process_speedups[row] = self._paired[detail[row]]
             speedup[:, row] = ratio.value, ratio.low, ratio.high
         in_turn = of_pairs & ~disturbed & ~disturbed[against]
         work = np.array([(d.bytes, d.flops) for d in self._details], np.float64).reshape(-1, 2)
@@ -331,6 +341,8 @@ class RowsOfFiles:
             "version": version,
             "status": status,
             "rounds": rounds,
+            "processes": processes,
+            "process_speedups": process_speedups,
             "disturbed": np.ma.masked_invalid(shares),
             "baseline": np.ma.masked_array(baseline, against < 0),
             "verdict": np.ma.masked_array(verdicts(speedup, in_turn), np.isnan(speedup[0])),
@@ -407,8 +419,8 @@ class RowsOfFiles:
             recorded = (record and record.runs_per_sample) or math.nan
             self._runs.append(recorded if case.bench is None else _AS_STORED)
             ratio = record and paired_speedup(record.pair_ratios, record.pair_rounds)
-            if ratio:
-                self._paired[number] = ratio
+            if record and ratio:
+                self._paired[number] = ratio, _process_speedups(record)
             against = -1 if baseline is None else self.number_of(baseline)
             self._rows[key] = (
                 self.number_of(case.name),
@@ -417,6 +429,13 @@ class RowsOfFiles:
                 against,
             )
         return self._rows[key]
+
+
+def _process_speedups(record: CaseRecord) -> tuple[float, ...]:
+    """Return the middle of the pairs of each process, baseline over candidate."""
+    ends = [*accumulate(record.pair_processes or (len(record.pair_ratios),))]
+    parts = (record.pair_ratios[start:end] for start, end in pairwise([0, *ends]))
+    return tuple(median(part) for part in parts if part)
 
 
 def _rows(cases: Sequence[_Case]) -> NDArray[np.int32]:
@@ -548,7 +567,8 @@ def rows_from(
     }
     for detail, cells in of_cases.values():
         row = {**detail, **{name: cells[name] for name in _OF_ROW}}
-        row["rounds"] = tuple(row["rounds"] or ())
+        for name in ("rounds", "processes", "process_speedups"):
+            row[name] = tuple(row[name] or ())
         row["value"] = row["seconds"]
         if not row["name"].is_time:
             row["seconds"] = None
@@ -579,7 +599,7 @@ def rows_from(
 
 
 def measured_rows(
-    measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]],
+    measured: Iterable[tuple[CaseRecord, Sequence[float], Rounds, float | None]],
 ) -> list[Row]:
     """Rows of cases that were measured without asv: of each its record, its samples in seconds, the
     medians of its rounds, which may be none, and the share of its samples that others disturbed.

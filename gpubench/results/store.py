@@ -36,7 +36,7 @@ from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 from gpubench.statuses import STATUSES
 
-FORMAT = 12
+FORMAT = 13
 """Raised when what is made of the files changes, and the columns that it stands in do not."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {

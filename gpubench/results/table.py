@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import duckdb
 import numpy as np
@@ -461,6 +461,24 @@ class Table:
             disturbed=placed(columns["disturbed"], False, np.bool_),
             in_turn=placed(columns["in_turn"], False, np.bool_),
         )
+
+    def process_variances(
+        self, snapshots: Sequence[Snapshot], column: Literal["processes", "process_speedups"]
+    ) -> Mapping[CaseName, tuple[float, int]]:
+        """Return how much the processes of each case differ within these snapshots: the sum of the
+        squared deviations of their logarithms from those of their snapshot's mean, and its degrees
+        of freedom. Cases that never had two processes, or were disturbed, are left out."""
+        rows = self._rows(
+            f"""
+            select "case", sum(list_var_samp(logs) * (len(logs) - 1)), sum(len(logs) - 1) from (
+                select "case", list_transform({column}, lambda x: ln(x)) as logs
+                from {self._present} where snapshot in (select unnest($1))
+                    and len({column}) > 1 and not coalesce(disturbed > {MAX_DISTURBED}, false)
+            ) group by 1
+            """,
+            [snapshot.id for snapshot in snapshots],
+        )
+        return {self._names[case]: (squares, int(freedom)) for case, squares, freedom in rows}
 
     @cached_property
     def tags(self) -> Mapping[str, Sequence[str]]:

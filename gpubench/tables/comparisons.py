@@ -31,7 +31,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
     if view.rows:
         yield differences_table(view)
     elif view.counts:
-        yield Text("No case is known to differ.")
+        yield Text("No case was found slower or faster.")
     else:
         yield Text("Nothing was compared: no case is on both sides.")
     reasons = Counter((row.verdict, note) for row in view.rows if (note := reason_words(row)))
@@ -41,8 +41,8 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         if cases.count:
             examples = "; ".join(cases.examples)
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
-    yield from map(Text, filter(None, (view.method, view.scatter, factor_in_words(view.factor))))
-    yield from map(Text, view.unfinished)
+    yield from map(Text, filter(None, (view.method, factor_in_words(view.factor))))
+    yield from map(Text, (*view.next_steps, *view.unfinished))
     yield Text(view.counts_line, style="bold")
 
 
@@ -75,8 +75,9 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "counts": view.counts,
             "setups": view.setups or None,
             "uncommitted": view.uncommitted,
-            "scatter": view.scatter or None,
             "shared": view.shared or None,
+            "next": view.next_steps,
+            "suspects": view.suspects or None,
             "sure": view.sure,
             "method": view.method or None,
             "factor": view.factor,

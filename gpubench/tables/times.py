@@ -18,7 +18,7 @@ from gpubench.measure.direct import Measured, Twins
 from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
 from gpubench.results import Ratio, Row, measured_rows
-from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, counted_rounds, paired_speedup
+from gpubench.results.ratio import MIN_UNPAIRED_FACTOR, paired_speedup, rounds_of
 from gpubench.results.records import share_disturbed
 from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.tables.table import compiled_line, several, table
@@ -34,7 +34,7 @@ NO_REASON = "no reason is known"
 def rows_of(measured: Iterable[Measured]) -> list[Row]:
     """Return each measured case beside its baseline, by the report's rules."""
     return measured_rows(
-        (one.record, one.samples, counted_rounds(one.medians), share_disturbed(one.disturbances))
+        (one.record, one.samples, rounds_of(one.medians), share_disturbed(one.disturbances))
         for one in measured
     )
 

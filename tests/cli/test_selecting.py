@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from full_kernel import write_full_kernel
 
+from gpubench import asv_plugin
 from gpubench.cli import main
 from gpubench.cli.planning import chosen_cases, planned
 from gpubench.names import verify_command
+from gpubench.record import RoundsRecord
 
 CHECKOUT = Path(__file__).parents[2]
 NOW = "2026-11-26T10:00:00+00:00"
@@ -26,7 +28,6 @@ LEFT_OUT = {
         "add": "writes a suite",
         "schema": "reads no case",
         "profile": "takes one case by its name",
-        "calibrate": "measures kernels of its own",
         "serve": "shows the pages of all results",
         "acknowledge": "takes names of benchmarks, with *",
         "query": "takes SQL",
@@ -157,3 +158,28 @@ def test_the_command_for_a_failed_case_names_that_case(
         names = [(one.implementation_name, one.identity) for one in found]
         assert (case.implementation_name, case.identity) in names
         assert len(names) <= 2  # another grid of the same block
+
+
+@pytest.mark.parametrize(
+    ("processes", "words"),
+    [
+        (1, "each case has one process: `gpubench compare` of such runs names suspects"),
+        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in about"),
+        (4, ""),
+    ],
+)
+def test_asv_run_with_few_processes_ends_with_what_a_comparison_finds(
+    processes: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    name = "suites.sums__total__numba.time_kernel"
+    lines = [
+        (Path("a.jsonl"), RoundsRecord(name, f"n={n}", NOW, (1.0, 1.1, 1.0)))
+        for n in (8, 16)
+        for _ in range(processes)
+    ]
+    monkeypatch.setattr(asv_plugin, "_lines_of_run", lambda field: lines)
+    monkeypatch.setattr(asv_plugin.log, "info", told.append)
+    asv_plugin.say_what_can_be_found()
+    assert words in "".join(told)
+    assert bool(told) is (processes < 4)

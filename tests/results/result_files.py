@@ -26,7 +26,6 @@ from gpubench.record import (
     record_name,
     to_line,
 )
-from gpubench.results.kinds import CASE_KINDS
 
 AT = "2026-03-01T10:00:00+00:00"
 
@@ -82,6 +81,17 @@ class CommitFiles:
     ) -> CommitFiles:
         self.lines.append(RoundsRecord(benchmark, case, AT, medians, disturbance))
         return self
+
+    def processes(self, benchmark: str, case: str, middle: float, count: int = 4) -> CommitFiles:
+        """Time a case by so many processes, which differ by 0.1 %; each has five rounds."""
+        runs = [line for line in self.lines if isinstance(line, RunRecord)]
+        if not any("run" in line.facts for line in runs):  # it tells processes of one run
+            self.facts(**(runs[-1].facts if runs else {}), run=f"7-{self.date}")
+        for place in range(count):
+            seconds = middle * (1 + 0.001 * (place - (count - 1) / 2))
+            self.record(benchmark, case, device="cpu")
+            self.rounds(benchmark, case, *samples(seconds, 0.002, 5))
+        return self.time(benchmark, case, middle, count=5 * count)
 
     def counts(
         self, benchmark: str, case: str, *launches: LaunchRecord, model: int = 1,
@@ -168,12 +178,3 @@ def write_machine(directory: Path, machine: str, **facts: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     content = {"machine": machine, "cpu": "Example 9000", "num_cpu": "2", "version": 1, **facts}
     (folder / "machine.json").write_text(json.dumps(content), encoding="utf-8")
-
-
-def write_calibration(directory: Path, machine: str, scatter: float = 0.002) -> None:
-    """What `gpubench calibrate` writes on a quiet machine."""
-    folder = directory / machine
-    folder.mkdir(parents=True, exist_ok=True)
-    kinds = {kind: {"scatter": scatter, "runs": 1000} for kind in CASE_KINDS}
-    content = {"format": 1, "kinds": kinds, "date": "2026-01-31", "versions": {}}
-    (folder / "calibration.gpubench").write_text(json.dumps(content), encoding="utf-8")
