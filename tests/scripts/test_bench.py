@@ -80,3 +80,30 @@ def test_cuda_runs_in_software_for_smoke_alone_and_only_without_a_gpu(
     bench.prepare()
 
     assert bench.os.environ.get(bench.softcuda_here.SWITCH) == expected
+
+
+@pytest.mark.parametrize(("code", "reported"), [(0, True), (2, True), (1, False)])
+def test_the_report_is_written_unless_asv_itself_fails(
+    code: int,
+    reported: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    said = "".join(LINES)
+    programs = {"asv": f"cat <<'END'\n{said}END\nexit {code}", "gpubench": "echo /the/page.html"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(bench, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(bench, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "HEAD^!"])
+    monkeypatch.chdir(tmp_path)
+
+    assert bench.main() == code
+
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "$ asv run HEAD^!   (all that it says: .asv/bench.log)"
+    assert len(lines) <= 40
+    assert ("/the/page.html" in lines) == reported
+    assert (tmp_path / bench.LOG).read_text() == said
