@@ -35,11 +35,11 @@ from gpubench.results.ratio import VERDICT_ERROR
 MIN_POINTS = 10
 """Measured commits from which ranks tell steps; below, each commit is held against those before."""
 
-RECENT_COMMITS = 30
+TAIL_COMMITS = 30
 """Newest commits of a longer history that are also judged by themselves: what was long ago does not
 hide a level at the end."""
 
-RECENT_BOUNDS = 10
+TAIL_BOUNDS = 10
 """Newest commits among which that finds where levels begin."""
 
 THRESHOLD = 1.05
@@ -301,12 +301,12 @@ def _changes(
 def _levels(values: Logarithms, proposed: Sequence[int], least: float) -> Levels:
     """Return the levels of a long series, with those that its newest commits alone show."""
     levels = find_levels(values, proposed, least)
-    before = len(values) - RECENT_COMMITS
+    before = len(values) - TAIL_COMMITS
     if before <= 0:
         return levels
     near = [place - before for place in proposed if place > before]
     recent = find_levels(values[before:], near, least).bounds[1:-1]
-    newest = max(levels.bounds[-2], len(values) - RECENT_BOUNDS - 1)
+    newest = max(levels.bounds[-2], len(values) - TAIL_BOUNDS - 1)
     more = [place + before for place in recent if place + before > newest]
     return Levels((*levels.bounds[:-1], *more, len(values)), levels.memory)
 

@@ -24,7 +24,7 @@ from gpubench.analysis.speedup_changes import (
     paired_cases,
 )
 from gpubench.analysis.status_changes import StatusChange, find_status_changes
-from gpubench.analysis.steps import FINEST, is_another_mix
+from gpubench.analysis.steps import FINEST, MIN_LEVEL, is_another_mix
 from gpubench.results import CaseHistories, CaseName, History, Ratio, Times
 
 MIN_CASES = 10
@@ -237,8 +237,11 @@ def without_runs_off(times: Times, names: Sequence[CaseName]) -> tuple[Times, li
                 names[case]: _moved(levels[case], moved[case], place) for case in near.tolist()
             }
             _add_run(runs, replace(_shared_change(group, len(measured)), runs=1))
+    for run in runs:
+        if run.runs >= MIN_LEVEL:  # a level: that is in the changes of the cases
+            taken[:, run.after : run.after + run.runs] = 0
     without: Times = times * np.exp(-taken)
-    return without, runs
+    return without, [run for run in runs if run.runs < MIN_LEVEL]
 
 
 def _of_all_parts(runs: Sequence[SharedChange]) -> list[SharedChange]:

@@ -265,7 +265,7 @@ def build(history: History | None, site: Site) -> Overview:
         if change.kind == "check"
     ]
     checks.sort(key=lambda item: (not item[1].slower, -item[1].ratio.factor))
-    is_plain = not site.has_choices(history)
+    is_plain = bool(history.names) and not site.has_choices(history)
     regressed = {(name.suite, name.kernel) for name in worse}
     return Overview(
         title="Overview",
