@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
+from gpubench.backends.numba_globals import changed_global, remember_globals
 from gpubench.backends.numba_settings import find_plain, why_off
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Launch, Target
@@ -52,7 +53,11 @@ class NumbaSession(HostSession):
                 f"{plain} is decorated and was not compiled: Python would run it; have its "
                 "decorator be Numba's, and Numba's compiler on while the module is imported"
             )
+        remember_globals(target.function)
         return super().bind(target, launch, arguments)
+
+    def why_wrong(self, target: Target) -> str | None:
+        return changed_global(target.function)
 
     def empty(self) -> Call:
         return self.bind(Target(function=self.numba.njit(cache=True)(nothing)), None, ())

@@ -24,6 +24,7 @@ from gpubench.backends.cuda_session import (
     needed,
     refuse_launch,
 )
+from gpubench.backends.numba_globals import changed_global, remember_globals
 from gpubench.backends.numba_settings import why_off
 from gpubench.backends.protocol import (
     ONE_THREAD_LAUNCH,
@@ -159,7 +160,11 @@ class NumbaCudaSession(CudaSession):
             return partial(function, *arguments, stream=self.stream)
         if not _is_a(function, _KERNELS):
             raise self._no_kernel(repr(function))
+        remember_globals(function)
         return self._queues(function, needed(launch), arguments)
+
+    def why_wrong(self, target: Target) -> str | None:
+        return changed_global(target.function)
 
     def _program(self, source: str, entry: str, constants: Mapping[str, Value]) -> Any:
         raise self._no_kernel("a source text")

@@ -276,6 +276,11 @@ class Session(ABC):
         nothing. Raises ``KernelError`` for a target that is not this backend's, and ``DeviceError``
         for a launch that the device does not allow."""
 
+    def why_wrong(self, target: Target) -> str | None:
+        """Return what may have made the results of this target wrong, as far as its library tells;
+        ``None`` where nothing is known."""
+        return None
+
     @abstractmethod
     def sampler(self, call: Call) -> Sampler:
         """Return the best way that the device has to time this call without the host in the

@@ -116,6 +116,10 @@ class BoundCase:
         names = self.case.kernel.arguments(self.case.implementation_name)
         return self.session.bind(self._target, self.case.launch, [scope[name] for name in names])
 
+    def why_wrong(self) -> str | None:
+        """Return what may have made its results wrong, as far as the library tells."""
+        return self.session.why_wrong(self._target)
+
     def sampler(self, again: bool) -> Sampler:
         """Return the session's own way to time the call; ``again``: not for the first time."""
         return (self.session.sampler_again if again else self.session.sampler)(self.call)

@@ -55,8 +55,10 @@ def why_ended(case: Case) -> str:
     return f"; {lost}" if lost else may_be_the_limit(case)
 
 
-def why_stopped(seconds: float) -> str:
+def why_stopped(seconds: float, likely_cause: str | None = None) -> str:
     """Return the reason that stands beside a case which its timeout of so many seconds ended."""
+    if likely_cause is not None:
+        return f"stopped by its timeout of {seconds:g} s; {likely_cause}"
     return (
         f"stopped by its timeout of {seconds:g} s; "
         "raise `timeout` under `sampling`, or make the case smaller"

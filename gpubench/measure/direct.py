@@ -196,7 +196,7 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             taken.clear()
             reason = f"{error}{why_ended(job.case) if error.status == 'killed' else ''}"
             if error.status == "timed_out":
-                reason = why_stopped(job.timeout)
+                reason = why_stopped(job.timeout, error.likely_cause)
             return Measured(replace(case_record(job.case, job.time, error.status), reason=reason))
         # A device may be lost to it, or its allocator another one (`memory.peak_bytes`).
         if measured.record.status in ("failed", "wrong") or job.case.kernel.sampling.memory:

@@ -124,6 +124,8 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
     if orders:
         result = _in_orders(bound, run, first, result, orders)
     bound.restore()
+    if result.fault is not None and (hint := bound.why_wrong()):
+        result = replace(result, fault=f"{result.fault}; {hint}")
     return result
 
 

@@ -183,7 +183,7 @@ def verified(
                 except Unanswered as error:
                     reason = f"{error}{why_ended(case) if error.status == 'killed' else ''}"
                     if error.status == "timed_out":
-                        reason = why_stopped(manner.limit_of(case))
+                        reason = why_stopped(manner.limit_of(case), error.likely_cause)
                     outcome = Verified(error.status, reason)
                 if outcome.lacks_device and manner.in_software and not in_software:
                     worker.replace_in_software()  # as it would be with a CUDA case beside it

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -33,10 +34,24 @@ PRELOADED = "GPUBENCH_PRELOADED"
 class Unanswered(GpubenchError):
     """There is no answer; the message says why."""
 
-    def __init__(self, reason: str, status: Literal["killed", "failed", "timed_out"]) -> None:
-        """``killed``: the process ended. ``failed``: what an item calls asked Python to end."""
+    def __init__(
+        self,
+        reason: str,
+        status: Literal["killed", "failed", "timed_out"],
+        likely_cause: str | None = None,
+    ) -> None:
+        """``killed``: the process ended. ``failed``: what an item calls asked Python to end.
+        ``likely_cause``: of a time-out, where something is known that makes processes wait."""
         super().__init__(reason)
-        self.status = status
+        self.status, self.likely_cause = status, likely_cause
+
+
+FORKED_AFTER_OPENMP = (
+    "its process forked after a parallel function of Numba's had started OpenMP there, and GNU's "
+    "OpenMP ends such a fork, for which a pool waits for ever: start processes by `spawn`, before "
+    "the first parallel function, or with NUMBA_THREADING_LAYER=workqueue"
+)
+"""https://numba.readthedocs.io/en/stable/user/threading-layer.html#extra-notes"""
 
 
 class Worker:
@@ -81,7 +96,8 @@ class Worker:
             nullcontext() if self._forks else ctrl_c_is_ours(),
         ):
             # A fork server keeps the environment that it started with.
-            arguments = theirs, self._do, dict(os.environ)
+            self._forked = context.RawValue("b", 0)
+            arguments = theirs, self._do, dict(os.environ), self._forked
             # Not a daemon: functions of suites may start processes of their own.
             self._process = context.Process(target=_serve, args=arguments, daemon=False)
             self._process.start()
@@ -108,8 +124,9 @@ class Worker:
     def answer(self) -> Any:
         """Wait for the answer, until the deadline; raises ``Unanswered`` where there is none."""
         if not wait(self.signs, max(0.0, self.deadline - monotonic())):
+            cause = FORKED_AFTER_OPENMP if self._forked.value else None
             self.replace()
-            raise Unanswered(f"it took longer than {self._limit:g} s", "timed_out")
+            raise Unanswered(f"it took longer than {self._limit:g} s", "timed_out", cause)
         with suppress(EOFError, OSError):
             if self._connection.poll():  # what has ended may have answered before
                 answer, exited, warned = self._connection.recv()
@@ -181,8 +198,17 @@ def _start_tracker() -> None:
         resource_tracker.ensure_running()
 
 
-def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[str, str]) -> None:
-    """Be the process: answer until nobody asks any more."""
+def _serve(
+    connection: Connection, do: Callable[[Any], Any], environment: dict[str, str], forked: Any
+) -> None:
+    """Be the process: answer until nobody asks any more. ``forked`` is set where the process forks
+    after OpenMP has started in it."""
+
+    def note_fork() -> None:
+        forked.value = "numba.np.ufunc.omppool" in sys.modules
+
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
+        os.register_at_fork(before=note_fork)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
