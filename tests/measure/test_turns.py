@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from multiprocessing import get_context
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import cast
 
@@ -41,9 +42,10 @@ def sample_both(folder: Path, first: str, counts: Sequence[int]) -> str:
     ]
     for process in running:
         process.start()
-    shorter = min(range(2), key=lambda side: counts[side])
-    running[shorter].join()
-    os.write(pipes[1 - shorter], b"." * 64)
+    (ended, *_) = wait([process.sentinel for process in running])
+    for side, process in enumerate(running):
+        if process.sentinel == ended:
+            os.write(pipes[1 - side], b"." * 64)
     for process in running:
         process.join()
     for pipe in pipes:
