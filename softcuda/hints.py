@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from softcuda.counts import AccessCounts, LaunchCounts
@@ -98,6 +98,7 @@ def first_hints(hints: Iterable[Hint]) -> tuple[Hint, ...]:
 
 def find_hints(launch: LaunchCounts) -> Iterator[Hint]:
     """Yield what every rule finds in a launch, in no order."""
+    launch = replace(launch, counts=Counter(launch.counts))  # a count that is left out is 0
     for rule in _RULES:
         yield from rule(launch)
 

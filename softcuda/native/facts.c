@@ -65,6 +65,18 @@ static bool add_page(struct sc_facts *all, facts *one, const sc_block *block, ui
   return add_sectors(&one->all, page, 0, bits);
 }
 
+/* Sectors one after another, as lanes side by side touch them. */
+static bool add_range(struct sc_facts *all, facts *one, const sc_block *block, uint64_t first,
+                      uint64_t last, bool is_load) {
+  for (uint64_t page = first >> PAGE_SECTOR_BITS; first <= last; page++) {
+    uint64_t bits[2] = {0, 0};
+    for (; first <= last && first >> PAGE_SECTOR_BITS == page; first++)
+      bits[first >> 6 & 1] |= (uint64_t)1 << (first & 63);
+    if (!add_page(all, one, block, page, bits, is_load)) return false;
+  }
+  return true;
+}
+
 static bool add_global(struct sc_facts *all, facts *one, const sc_block *block,
                        const request *request, bool is_load) {
   uint64_t bits[2] = {0, 0}, page = request->places[0] >> (SECTOR_BITS + PAGE_SECTOR_BITS);
@@ -82,9 +94,27 @@ static bool add_global(struct sc_facts *all, facts *one, const sc_block *block,
 
 /* ---- steps between lanes --------------------------------------------------------------------- */
 
+/* Whether no lane between the first and the last is off. */
+static bool is_dense(const request *one) {
+  return one->lanes[one->count - 1] - one->lanes[0] == (int)one->count - 1;
+}
+
+/* The lanes are neighbours in x: mostly all steps are one. */
+static void note_even_steps(known *x, const request *one) {
+  if (one->count < 2) return;
+  uint64_t step = one->places[1] - one->places[0], differs = 0;
+  for (uint32_t i = 2; i < one->count; i++)
+    differs |= (one->places[i] - one->places[i - 1]) ^ step;
+  *x = (known){differs ? SC_VARIES : SC_FIXED, (int64_t)step};
+}
+
 /* Notes the steps between lanes that are neighbours in x, and in y where a warp has several rows. */
 static void find_steps(const sc_grid *grid, const request *one, known *x, known *y) {
   uint32_t width = grid->launch->block[0], height = grid->launch->block[1];
+  if (width % SC_WARP == 0 && is_dense(one)) {
+    note_even_steps(x, one);
+    return;
+  }
   if (width % SC_WARP == 0) { /* the lanes of a warp are neighbours in x */
     for (uint32_t i = 1; i < one->count; i++)
       if (one->lanes[i] == one->lanes[i - 1] + 1)
@@ -116,6 +146,16 @@ static bool is_uniform(const request *one) {
   for (uint32_t i = 1; i < one->count; i++)
     if (one->places[i] != one->places[0]) return false;
   return true;
+}
+
+/* Adds the sectors of a request; where a step is within a sector, none between is left out. */
+static bool add_places(struct sc_facts *all, facts *one, const sc_block *block,
+                       const request *request, const known *x, bool is_load) {
+  uint64_t first = request->places[0], last = request->places[request->count - 1];
+  bool is_row = block->grid->launch->block[0] % SC_WARP == 0 && is_dense(request);
+  if (is_row && x->state == SC_FIXED && x->value >= 0 && x->value <= 1 << SECTOR_BITS)
+    return add_range(all, one, block, first >> SECTOR_BITS, last >> SECTOR_BITS, is_load);
+  return add_global(all, one, block, request, is_load);
 }
 
 /* ---- what a pad would leave ------------------------------------------------------------------ */
@@ -206,8 +246,7 @@ void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, 
   join(&f->step_y, &y);
   f->uniform += is_uniform(one);
   if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes);
-  if (space == SC_IN_GLOBAL &&
-      !add_global(all, f, block, one, access->kind == SC_LOADS))
+  if (space == SC_IN_GLOBAL && !add_places(all, f, block, one, &x, access->kind == SC_LOADS))
     all->failed = true;
   if (has_rows_of_warps(block->grid)) note_lead(all, block, number, one, space);
 }

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from result_files import CommitFiles, launch
 from gpubench.analysis.costs import COST_NAMES
 from gpubench.cli import main
 from gpubench.cli.console import OUT
-from gpubench.record import ORDER_DEPENDENT, LaunchRecord
+from gpubench.record import ORDER_DEPENDENT, HintRecord, LaunchRecord, LineRecord
 
 CUDA = "suites.add__numba_cuda.time_kernel"
 CASE = "n=1024 block=256"
@@ -372,6 +373,26 @@ def test_json_holds_counts_apart_from_times(results: Path) -> None:
         {"benchmark": CUDA, "case": CASE, "verdict": "improved", "count": "barriers",
          "kernel": None, "old_count": 2, "new_count": 1, "ratio_of_counts": 0.5, "note": ""},
     ]  # fmt: skip
+
+
+def test_markdown_has_the_hints_of_what_grew(results: Path) -> None:
+    hint = HintRecord(
+        *("coalescing", "1,024 sectors in 32 loads, where 128 would do", "x <chooses> the row"),
+        *("exchange x and y", 0.875, "sectors"),
+        {"count": "global_load_sectors", "now": 1024, "then": 128},
+    )
+    line = LineRecord("kernels.py", 7, {"global_load_sectors": 1024}, (hint,))
+    write(results, "a", work())
+    write(results, "b", replace(work(global_load_sectors=1024), lines=(line,)))
+
+    shown = compare("--markdown").stdout
+
+    assert "Hints where a count grew:" in shown
+    assert "- kernels.py:7: coalescing, 88 % of the sectors: 1,024 sectors in 32 loads" in shown
+    assert r"Cause: x \<chooses\> the row. Change: exchange x and y " in shown
+    assert "(1,024 sectors become 128)" in shown
+    write(results, "b", replace(work(), lines=(line,)))
+    assert "Hints" not in compare("--markdown").stdout
 
 
 def test_markdown_shows_counts_and_escapes_what_results_say(results: Path) -> None:

@@ -123,7 +123,7 @@ def run(folder: Path, *arguments: str, code: int = 0, **variables: str) -> str:
 @pytest.fixture(scope="module")
 def counted(project: Path) -> dict[str, dict[str, Any]]:
     """Each implementation as JSON shows it."""
-    found = json.loads(run(project, "--json", "--lines", "--gpu", "T4", code=1))
+    found = json.loads(run(project, "--json", "--lines", "--hints", "--gpu", "T4", code=1))
     assert found["preset"] == "smoke"
     return {case["implementation"]: case for case in found["cases"]}
 
@@ -222,8 +222,19 @@ def test_declared_work_stands_beside_what_is_counted(
     assert declared["flops_ratio"] == 3.0
 
 
+def test_a_hint_names_the_line_that_costs_more_than_it_must(
+    counted: dict[str, dict[str, Any]],
+) -> None:
+    first, *_ = counted["scattered"]["hints"]
+    assert (first["rule"], first["file"], first["line"]) == ("coalescing", "tripling.py", 21)
+    assert first["evidence"].startswith("1,024 sectors in 32 loads, where 128 would do")
+    assert 0.8 < first["share"] < 0.9
+    assert all(hint["rule"] != "coalescing" for hint in counted["right"]["hints"])
+    assert counted["wrong"].get("hints") is None
+
+
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:
-    more = ("--lines", "--gpu", "T4")
+    more = ("--lines", "--hints", "--gpu", "T4")
     shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", *more, code=1)
     assert "bound 5.03 ns on T4, by sectors through the L1 caches" in shown
     lines = [line.split() for line in shown.splitlines()]
@@ -244,6 +255,7 @@ def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) 
         "work: multiple.triple right n=1024 block=128 device=cuda:0: `flops` declares 3,072 "
         "operations, 3.00\N{MULTIPLICATION SIGN} as many: 1,024 are counted"
     ) in shown
+    assert re.search(r"multiple.triple right n=1024 block=128 device=cuda:0: (no|\d) hint", shown)
     assert "2 cases: 1 right and 1 wrong; CUDA on softcuda" in shown
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from result_files import CommitFiles, launch
 
 from gpubench.cli import main
 from gpubench.cli.console import OUT
-from gpubench.record import LaunchRecord
+from gpubench.record import HintRecord, LaunchRecord, LineRecord
 from gpubench.report.render import view_models, write_report
 from gpubench.results import Table, open_table
 
@@ -199,6 +200,17 @@ def test_the_source_is_that_of_the_commit(models: dict[str, Any], pages: Path) -
     markup = section(page(pages, "kernel-transpose.html"), "work")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in markup
     assert "<script" not in markup
+
+
+def test_a_hint_stands_beside_its_line(tmp_path: Path) -> None:
+    hint = HintRecord("reuse", "9 <of> 10", "read again", "a tile", 0.5, "sectors")
+    line = LineRecord("kernels/a.py", 7, {"barriers": 2}, (hint,))
+    table = write(tmp_path, [replace(launch(barriers=2), lines=(line,))])
+
+    (source,) = view_models(table)["kernel-fill.html"]["work"]["sources"]
+
+    words = "reuse, 50 % of the sectors: 9 <of> 10. Cause: read again. Change: a tile."
+    assert [each["hints"] for each in source["lines"]] == [[words]]
 
 
 def test_a_file_that_git_does_not_have_shows_its_numbers_alone(tmp_path: Path) -> None:
