@@ -135,20 +135,24 @@ def p_values(differences: ArrayLike, errors: ArrayLike, freedoms: ArrayLike) -> 
 
 
 def estimate_tau(
-    differences: ArrayLike, errors: ArrayLike, freedoms: ArrayLike, most: float
+    differences: ArrayLike,
+    errors: ArrayLike,
+    freedoms: ArrayLike,
+    most: float,
+    share: float = QUIET_SHARE,
 ) -> float:
     """Estimate the standard deviation of what runs add to a case beside what its processes show.
 
-    With it the size over its error that ``QUIET_SHARE`` of the cases do not exceed is that of
+    With it the size over its error that a ``share`` of the cases do not exceed is that of
     Student's t. A quantile below the median bears that half of the cases have changed. It is at
     most ``most``.
     """
     sizes = np.abs(np.asarray(differences, np.float64))
     squares = np.asarray(errors, np.float64) ** 2
-    expected = float(np.median(t_quantile(1 - QUIET_SHARE, freedoms)))
+    expected = float(np.median(t_quantile(1 - share, freedoms)))
 
     def is_too_small(tau: float) -> bool:
-        return float(np.quantile(sizes / np.sqrt(squares + tau**2), QUIET_SHARE)) > expected
+        return float(np.quantile(sizes / np.sqrt(squares + tau**2), share)) > expected
 
     if not is_too_small(0.0):
         return 0.0

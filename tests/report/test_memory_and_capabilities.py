@@ -19,6 +19,7 @@ from gpubench.report import choose, exports, kernel, text
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Row, measured_rows, open_table
+from gpubench.results.ratio import NO_ROUNDS
 from gpubench.tables import times
 
 SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -103,7 +104,7 @@ def test_without_one_there_is_no_column(tmp_path: Path) -> None:
 
 def rows(peak: int | None) -> list[Row]:
     record = CaseRecord(add("numpy"), "n=64", "ok", AT, backend="numpy", peak_bytes=peak)
-    return measured_rows([(record, [1.0] * 5, [], None)])
+    return measured_rows([(record, [1.0] * 5, NO_ROUNDS, None)])
 
 
 def test_the_terminal_has_a_column_where_there_is_one() -> None:

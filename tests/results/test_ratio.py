@@ -23,6 +23,7 @@ from gpubench.results.ratio import (
     paired_speedup,
     quotient,
     rank,
+    rounds_of,
     verdicts,
 )
 
@@ -44,7 +45,9 @@ def speedup_of_rounds(
     for implementation, rounds in (("numpy", baseline), ("numba", candidate)):
         record = CaseRecord(f"suites.add__{implementation}.time_kernel", "n=4", "ok", "")
         samples = [sample for one in rounds for sample in one]
-        measured.append((record, samples, [float(np.median(one)) for one in rounds], 0.0))
+        measured.append(
+            (record, samples, rounds_of([[float(np.median(one)) for one in rounds]]), 0.0)
+        )
     speedup = measured_rows(measured)[1].speedup
     assert speedup is not None
     return speedup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from result_files import CommitFiles
 
 from gpubench.record import CaseRecord, Disturbance
 from gpubench.results import CaseName, Row, measured_rows, open_table
+from gpubench.results.ratio import rounds_of
 from gpubench.statuses import RecordedStatus
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -372,7 +374,7 @@ def test_the_pairs_of_another_run_begin_anew(tmp_path: Path) -> None:
 
 def measured(status: RecordedStatus, samples: Sequence[float], rounds: Sequence[float] = ()) -> Row:
     record = CaseRecord(NUMBA, "n=4", status, "", runs_per_sample=7)
-    (row,) = measured_rows([(record, samples, rounds, None)])
+    (row,) = measured_rows([(record, samples, rounds_of([rounds]), None)])
     return row
 
 
@@ -409,7 +411,7 @@ def test_measured_rows_have_the_speedup_that_a_report_would_show(tmp_path: Path)
         medians = [seconds * (1 + place / 100) for place in range(6)]
         files.time(benchmark, "n=4", seconds).record(benchmark, "n=4", **fields)
         files.rounds(benchmark, "n=4", *medians)
-        cases.append((files.lines[-2], files.values[benchmark]["n=4"], medians, None))
+        cases.append((files.lines[-2], files.values[benchmark]["n=4"], rounds_of([medians]), None))
     files.write()
 
     _, from_files = read(tmp_path)["numpy kernel n=4"], read(tmp_path)["numba kernel n=4"]
@@ -418,3 +420,32 @@ def test_measured_rows_have_the_speedup_that_a_report_would_show(tmp_path: Path)
     assert from_samples.speedup == from_files.speedup
     assert (from_samples.low, from_samples.high) == (from_files.low, from_files.high)
     assert from_samples.rounds == from_files.rounds
+
+
+def test_each_process_counts_by_its_median_in_times_and_in_speedups(tmp_path: Path) -> None:
+    numpy, numba = (f"suites.add__{name}.time_kernel" for name in ("numpy", "numba"))
+    for commit, factor in (("a", 1.0), ("b", 2.0)):
+        files = CommitFiles(tmp_path, commit * 40, 86_400 * (1 + (commit == "b")))
+        files.facts(run=f"7-{commit}")
+        for process in (1.0, 1.1):
+            seconds = process * factor
+            files.record(numba, "n=4", "started")
+            files.record(
+                numba, "n=4", baseline_benchmark=numpy, baseline_case="n=4",
+                pair_ratios=(3.0, 4.0 * process, 9.0), pair_rounds=(1, 1, 1),
+            )  # fmt: skip
+            files.rounds(numba, "n=4", 0.9 * seconds, seconds, 5 * seconds)
+        files.time(numpy, "n=4", 4.0).time(numba, "n=4", factor, count=6).write()
+    table = open_table(tmp_path)
+    snapshots = table.snapshots(table.setups[0])
+    name = CaseName("add", "add", "numba", "kernel", "n=4")
+
+    row = table.rows(snapshots[0])[name]
+
+    assert row.processes == (1.0, 1.1)
+    assert row.process_speedups == (4.0, pytest.approx(4.4))
+    for column in ("processes", "process_speedups"):
+        squares, freedom = table.process_variances(snapshots, column)[name]
+        assert freedom == 2
+        assert squares == pytest.approx(2 * math.log(1.1) ** 2 / 2)
+    assert name not in table.process_variances([], "processes")
