@@ -184,7 +184,7 @@ def test_asv_run_ends_with_the_command_for_each_reason(
     ("processes", "words"),
     [
         (1, "each case has one process: `gpubench compare` of such runs names suspects"),
-        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in about"),
+        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in a"),
         (4, ""),
     ],
 )
