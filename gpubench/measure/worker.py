@@ -47,9 +47,9 @@ class Unanswered(GpubenchError):
 
 
 FORKED_AFTER_OPENMP = (
-    "its process forked after a parallel function of Numba's had started OpenMP there. GNU's OpenMP "
-    "ends such a fork, and a pool waits for it for ever: start processes by `spawn`, before the "
-    "first parallel function, or with NUMBA_THREADING_LAYER=workqueue"
+    "its process forked after a parallel function of Numba's had started OpenMP there. GNU's "
+    "OpenMP ends such a fork, and a pool waits for it for ever: start processes by `spawn`, before "
+    "the first parallel function, or with NUMBA_THREADING_LAYER=workqueue"
 )
 """https://numba.readthedocs.io/en/stable/user/threading-layer.html#extra-notes"""
 
