@@ -57,8 +57,8 @@ def histories(store: Path) -> Iterator[CaseHistories]:
     table = open_table(store)
     for setup in table.setups[:MAX_SETUPS]:
         history = table.history(setup)
-        measured = (~np.isnan(history.judged[0])).sum(axis=0) if history.names else np.zeros(0)
-        kept = np.flatnonzero(2 * measured >= np.median(measured)) if measured.size else measured
+        measured = (~np.isnan(history.judged[0])).sum(axis=0)
+        kept = np.flatnonzero(2 * measured >= np.median(measured))
         if len(kept) >= 3 * AROUND:
             yield table.history(setup, None, [history.snapshots[place] for place in kept.tolist()])
     table.close()
