@@ -603,7 +603,8 @@ void sc_counts_end(sc_grid *grid) {
   forget_grown(grid->counts);
   sc_facts_settle(facts, grid);
   if (grid->error) /* sc_counts_missing */;
-  else if (grid->counts->failed || facts->failed) keep(grid->launch, NULL, "there was no memory for what it did");
+  else if (grid->counts->failed || facts->failed)
+    keep(grid->launch, NULL, "there was no memory for what it did");
   else keep(grid->launch, grid, NULL);
   sc_facts_end(facts, grid);
 }

@@ -108,7 +108,7 @@ static void note_even_steps(known *x, const request *one) {
   *x = (known){differs ? SC_VARIES : SC_FIXED, (int64_t)step};
 }
 
-/* Notes the steps between lanes that are neighbours in x, and in y where a warp has several rows. */
+/* Notes the steps between lanes that are neighbours in x, and in y where a warp has more rows. */
 static void find_steps(const struct sc_facts *all, const sc_grid *grid, const request *one,
                        known *x, known *y) {
   uint32_t width = grid->launch->block[0];
