@@ -192,7 +192,8 @@ def verdicts_in(
         kind: PooledLevels(values for case, values in series.items() if kinds[case] == kind)
         for kind in {*kinds}
     }
-    verdicts = [Verdict((), 0.0, is_judged=False)] * times.shape[1]
+    is_measured = np.isfinite(times[0]).any(axis=1)  # what has no value leaves nothing open
+    verdicts = [Verdict((), 0.0, is_judged=not one) for one in is_measured]
     fitted = {
         case: values
         for case, values in series.items()

@@ -327,9 +327,10 @@ def _exit_with_findings(
 ) -> None:
     """Exit with 1 where ``--fail-on`` asks for it; raise ``GpubenchError`` where nothing was
     compared."""
-    if not any(view.is_compared for view in views) and not any(
-        of.comparison.compared for of in counted
-    ):
+    counts_are_told = request.fail_on == "counts" or any(
+        of.comparison.differences or of.comparison.compared for of in counted
+    )
+    if not any(view.is_compared for view in views) and not counts_are_told:
         lost = sum(view.only_old.count + view.only_new.count for view in views)
         renamed = "; a renamed suite or kernel keeps its history with `was:`" if lost else ""
         raise GpubenchError(

@@ -90,10 +90,11 @@ def changes(
     lasting: bool,
     as_json: bool,
 ) -> None:
-    """List what changed over the stored commits: regressions, improvements, what is to be checked.
+    """List what changed over the stored commits.
 
-    NAME is a part of a case, as the list shows it: a module, a class, a suite, a kernel. With
-    --json each has its chain of steps and the command that finds the commit.
+    Regressions and improvements, the worst first, and what is to be checked. NAME is a part of a
+    case, as the list shows it: a module, a class, a suite, a kernel. With --json each has its chain
+    of steps and the command that finds the commit.
     """
     from gpubench.report.change_list import listed_changes, row_of
     from gpubench.report.exports import plain

@@ -381,7 +381,7 @@ def test_markdown_has_the_hints_of_what_grew(results: Path) -> None:
         *("exchange x and y", 0.875, "sectors"),
         {"count": "global_load_sectors", "now": 1024, "then": 128},
     )
-    line = LineRecord("kernels.py", 7, {"global_load_sectors": 1024}, (hint,))
+    line = LineRecord("kernels.py", 7, {"global_load_sectors": 1024}, hints=(hint,))
     write(results, "a", work())
     write(results, "b", replace(work(global_load_sectors=1024), lines=(line,)))
 

@@ -88,7 +88,7 @@ def test_changes_of_memory_have_their_unit_and_no_seconds(
 
     assert row == {
         "kernel": "peakmem_norm",
-        "direction": "more",
+        "direction": "larger",
         "basis": "value",
         "unit": "bytes",
         "old_value": 1000.0,
@@ -100,7 +100,7 @@ def test_changes_of_memory_have_their_unit_and_no_seconds(
     assert run.exit_code == 0, run.output
     for name in ("index.html", "changes.html"):
         page = (html / name).read_text(encoding="utf-8")
-        assert "2.00\N{MULTIPLICATION SIGN} more" in page
+        assert "2.00\N{MULTIPLICATION SIGN} larger" in page
         assert "1.95\N{NARROW NO-BREAK SPACE}KiB" in page
         assert "slower by" not in page
 

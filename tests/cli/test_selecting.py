@@ -32,7 +32,7 @@ LEFT_OUT = {
         "acknowledge": "takes names of benchmarks, with *",
         "query": "takes SQL",
         "devices": "reads no case",
-        "grid": "reads no case",
+        "changes": "takes parts of names",
         "fleet run": "asks asv for whole kernels",
         "fleet worker": "measures what a run asks for",
         "fleet status": "reads no case",

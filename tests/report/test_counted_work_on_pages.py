@@ -204,13 +204,13 @@ def test_the_source_is_that_of_the_commit(models: dict[str, Any], pages: Path) -
 
 def test_a_hint_stands_beside_its_line(tmp_path: Path) -> None:
     hint = HintRecord("reuse", "9 <of> 10", "read again", "a tile", 0.5, "sectors")
-    line = LineRecord("kernels/a.py", 7, {"barriers": 2}, (hint,))
+    line = LineRecord("kernels/a.py", 7, {"barriers": 2}, hints=(hint,))
     table = write(tmp_path, [replace(launch(barriers=2), lines=(line,))])
 
     (source,) = view_models(table)["kernel-fill.html"]["work"]["sources"]
 
     words = "reuse, 50 % of the sectors: 9 <of> 10. Cause: read again. Change: a tile."
-    assert [each["hints"] for each in source["lines"]] == [[words]]
+    assert [each["notes"] for each in source["lines"]] == [[words]]
 
 
 def test_a_file_that_git_does_not_have_shows_its_numbers_alone(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_another_engine_makes_another_report(
     monkeypatch.setattr(freshness, "TOUCHED_SECONDS", -60.0)
     receipt().keep()
     assert receipt().is_valid()
-    monkeypatch.setattr(freshness, "__version__", "99")
+    monkeypatch.setattr(freshness, "VERSION", "99")
     assert not receipt().is_valid()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.errors import GpubenchError
 from gpubench.parallel import in_processes
-from gpubench.report import changes, choose, compare, kernel, overview, render
+from gpubench.report import compare, kernel, overview, render
 from gpubench.report.charts import MAX_TABLE_COMMITS
+from gpubench.report.pages import all_pages
 from gpubench.report.render import view_models, write_report
 from gpubench.results import History, Pair, Snapshot, open_table
 
@@ -127,8 +129,14 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which views were made: page and machine."""
     names: list[str] = []
-    for module in (kernel, overview, changes, choose, compare):
+    for module in (kernel, overview):
         monkeypatch.setattr(module, "build", noting(module.build, module.__name__, names))
+    pages = tuple(
+        page if page.is_shared else replace(page, build=noting(page.build, page.name, names))
+        for page in all_pages()
+        if page.folder is None  # of the core
+    )
+    monkeypatch.setattr(render, "all_pages", lambda: pages)
     return names
 
 
