@@ -220,9 +220,9 @@ def work_words(counts: CaseCounts) -> str:
     for kind in ("load", "store", "atomic"):
         if requests := totals.get(f"global_{kind}_requests", 0):
             sectors = totals.get(f"global_{kind}_sectors", 0) / requests
-            words = [f"{sectors:.1f} sectors {'an' if kind == 'atomic' else 'a'} {kind}"]
+            words = [f"{text.sectors(sectors)} sectors {'an' if kind == 'atomic' else 'a'} {kind}"]
             break
-    if lanes := lanes_words(totals):
+    if lanes := text.lanes_on(derived.inactive_lanes(totals)):
         words.append(f"{lanes} lanes")
     return ", ".join(words)
 
@@ -233,16 +233,6 @@ def cpu_work_words(totals: Mapping[str, int]) -> str:
     if vectorized := text.vectorized(derived.vectorized_share(totals)):
         words.append(f"{vectorized} vectorized")
     return ", ".join(words)
-
-
-def lanes_words(counts: Mapping[str, int]) -> str:
-    """Return the share of lanes that are on; 100 % only of all. Empty where nothing ran."""
-    inactive = derived.inactive_lanes(counts)
-    if inactive is None:
-        return ""
-    if inactive <= 0:
-        return "100 %"
-    return f"{min(100 * (1 - inactive), 99.9):.1f} %"
 
 
 def representative(rows: Iterable[Row], counted: Counted) -> Row | None:
@@ -265,11 +255,11 @@ def representative(rows: Iterable[Row], counted: Counted) -> Row | None:
 # --- the section of a kernel's page
 
 _WORK_COLUMNS: Mapping[str, Callable[[CaseCounts], str]] = {
-    "Sectors a load": lambda counts: _decimal(derived.sectors_per_load(counts.totals)),
-    "Sectors a store": lambda counts: _decimal(derived.sectors_per_store(counts.totals)),
+    "Sectors a load": lambda counts: text.sectors(derived.sectors_per_load(counts.totals)),
+    "Sectors a store": lambda counts: text.sectors(derived.sectors_per_store(counts.totals)),
     "Excess sectors": lambda counts: f"{derived.excess_sectors(counts.totals):,}",
     "Excess wavefronts": lambda counts: f"{derived.excess_wavefronts(counts.totals):,}",
-    "Lanes on": lambda counts: lanes_words(counts.totals),
+    "Lanes on": lambda counts: text.lanes_on(derived.inactive_lanes(counts.totals)),
     "PTX instructions": lambda counts: f"{counts.totals.get('ptx_instructions', 0):,}",
     "Divergent branches": lambda counts: f"{counts.totals.get('divergent_branches', 0):,}",
     "Barriers": lambda counts: f"{counts.totals.get('barriers', 0):,}",
@@ -424,7 +414,7 @@ def _work_cell(counts: CaseCounts) -> WorkCell | None:
     excess = derived.excess_wavefronts(counts.totals)
     level = 0 if per_request is None else sum(per_request > bound for bound in (4, 8, 12, 16, 24))
     return WorkCell(
-        sectors="no sectors" if per_request is None else f"{per_request:.1f} sectors",
+        sectors="no sectors" if per_request is None else f"{text.sectors(per_request)} sectors",
         wavefronts=f"{wavefronts:,} wavefronts, {excess:,} excess" if wavefronts else "",
         occupancy=tuple(_occupancy(counts)),
         level=level,
@@ -563,7 +553,7 @@ def _source_lines(
         requests, wavefronts = _sum(counts, _REQUEST_COUNTS), _sum(counts, _LINE_COUNTS)
         code = texts[number - 1] if 0 < number <= len(texts) else ""
         flops = derived.counted_flops(counts) if "ir_instructions" in counts else 0
-        words = f"{sectors:,} ({sectors / requests:.1f} a request)" if requests else ""
+        words = f"{sectors:,} ({text.sectors(sectors / requests)} a request)" if requests else ""
         vectorized = text.vectorized(derived.vectorized_share(counts)) if flops else ""
         yield SourceLine(
             number=number,
@@ -571,7 +561,7 @@ def _source_lines(
             instructions=f"{instructions:,}" if counts else "",
             sectors=words or (f"{sectors:,}" if sectors else ""),
             wavefronts=f"{wavefronts or flops:,}" if wavefronts or flops else "",
-            lanes=vectorized or lanes_words(counts),
+            lanes=vectorized or text.lanes_on(derived.inactive_lanes(counts)),
             instruction_bar=_percent(instructions, most_instructions),
             sector_bar=_percent(sectors, most_sectors),
             excess_bar=_percent(max(derived.excess_sectors(counts), 0), most_sectors),
@@ -678,10 +668,6 @@ def _spark(pair: CostPair, after: int, series: Mapping[int, CaseCounts]) -> Spar
 
 def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
     return sum(counts.get(name, 0) for name in names)
-
-
-def _decimal(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
 
 
 def _of_cpu(counts: CaseCounts, words: str) -> str:
