@@ -236,7 +236,7 @@ def test_a_hint_names_the_line_that_costs_more_than_it_must(
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:
     more = ("--lines", "--hints", "--gpu", "T4")
     shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", *more, code=1)
-    assert f"bound 5.03{SPACE}ns on T4, by sectors through the L1 caches" in shown
+    assert "bound 5.03\N{NARROW NO-BREAK SPACE}ns on T4, by sectors through the L1 caches" in shown
     lines = [line.split() for line in shown.splitlines()]
     right = next(line for line in lines if line[:2] == ["multiple.triple", "right"])
     assert right[2:6] == ["n=1024", "block=128", "device=cuda:0", "right"]
