@@ -248,7 +248,7 @@ def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) 
     )
     assert "T4 occupancy 100 %, by " in shown
     # A number with a unit of time is a bound, and says so.
-    units = [*re.finditer(r"[0-9][0-9.,]* ?(?:ns|µs|us|ms|s|seconds?)\b", shown)]
+    units = [*re.finditer(r"[0-9][0-9.,]*\s?(?:ns|µs|us|ms|s|seconds?)\b", shown)]
     assert units and all(shown[: found.start()].endswith("bound ") for found in units)
     assert "wrong: multiple.triple wrong n=1024 block=128 device=cuda:0: differs from" in shown
     assert (
