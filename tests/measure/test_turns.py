@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from gpubench.measure.case_run import CaseRun
-from gpubench.measure.observers.turns import FIRST_SIDE_FILE, PIPES, TURNS_VARIABLE, TurnsObserver
+from gpubench.measure.observers.turns import FIRST_FILE, PIPES, TURNS_VARIABLE, TurnsObserver
 
 NO_RUN = cast(CaseRun, None)
 
@@ -34,7 +34,7 @@ def sample_both(folder: Path, first: str, counts: Sequence[int]) -> str:
     for name in PIPES:
         os.mkfifo(folder / name)
         pipes.append(os.open(folder / name, os.O_RDWR))
-    (folder / FIRST_SIDE_FILE).write_text(first)
+    (folder / FIRST_FILE).write_text(first)
     context = get_context("fork")
     running = [
         context.Process(target=sample, args=(folder / name, count))

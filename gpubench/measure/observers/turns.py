@@ -27,7 +27,7 @@ TURNS_VARIABLE = "GPUBENCH_TURNS"
 PIPES = ("0", "1")
 """Names of the pipes, by side."""
 
-FIRST_SIDE_FILE = "first"
+FIRST_FILE = "first"
 """File beside them with the name of the pipe whose process takes the first sample."""
 
 
@@ -49,7 +49,7 @@ class TurnsObserver(Observer):
             other = path.with_name(PIPES[path.name == PIPES[0]])
             # Both ways, so that neither opening nor writing waits for the other process.
             self._pipes = os.open(path, os.O_RDWR), os.open(other, os.O_RDWR)
-            gives = path.with_name(FIRST_SIDE_FILE).read_text() != path.name
+            gives = path.with_name(FIRST_FILE).read_text() != path.name
         mine, its = self._pipes
         if gives:
             os.write(its, b".")
