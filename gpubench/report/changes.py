@@ -206,7 +206,7 @@ class CommitChanges:
     is_open: bool
     """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
-    """Those that nobody knows of first."""
+    """Changes that nobody has accepted come first."""
     counted: tuple[CountChangeRow, ...]
     """Changes of counted work, which are exact."""
     shared: tuple[SharedRow, ...] = ()

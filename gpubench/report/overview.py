@@ -106,7 +106,7 @@ class RecentCell:
     """A case at one of the newest commits."""
 
     ratio: float | None
-    """Its value over the median of those at the newest commits; ``None`` without one."""
+    """Its value over the median of the values at the newest commits; ``None`` without one."""
     status: Status | None
     """Why there is none; ``None``: not measured."""
 

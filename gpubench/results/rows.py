@@ -1,4 +1,4 @@
-"""One row for each case: what became of it, its time, its baseline and its speedup.
+"""One row for each case: status, time, baseline and speedup.
 
 Rows come from a result file and its record (``RowsOfFiles.add``) or from samples that were just
 taken (``measured_rows``), by the same rules. They are made in columns, so that a million of them

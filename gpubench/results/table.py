@@ -140,7 +140,7 @@ class Table:
         return _opened_again, same
 
     def keep(self, names: Collection[CaseName], selection: str) -> Table:
-        """Return the table with these cases, at least one, and those that they are compared with.
+        """Return the table with these cases, at least one, and with the baselines of these cases.
 
         Queries (``query``) still see all. ``selection`` are the options that chose the cases. Both
         tables have one connection.
