@@ -42,7 +42,7 @@ from gpubench.report.site import (
     kernel_label,
     snapshot_label,
 )
-from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
+from gpubench.report.work_changes import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ALONE, CaseHistories, CaseName, History, Ratio
 
 DRAWN_ROWS = 300
