@@ -44,7 +44,8 @@ from gpubench.results.model import (
     Snapshot,
 )
 from gpubench.results.ratio import MAX_DISTURBED
-from gpubench.results.rows import INTERRUPTED, rows_from
+from gpubench.results.rows import rows_from
+from gpubench.results.settling import INTERRUPTED
 from gpubench.results.unfinished import RUNNING, UNFINISHED
 from gpubench.statuses import STATUSES, Status
 
