@@ -312,7 +312,7 @@ class TimedBenchmark:
         self._run: CaseRun | None = None
         """The run of the present case; ``None`` before the first and after its last sample."""
         self._recorded_samples: RecordedSamples | None = None
-        """Samples in place of those of a run."""
+        """Samples in place of the samples of a run."""
         self._timer: CaseSampler | RecordedSamples | None = None
         """What asv's timer reads; it outlives the run."""
         self.repeat: int | None = None

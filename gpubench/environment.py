@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set these variables meanwhile (``None``: unset), for this process and those that it starts
-    have them for good."""
+    """Set variables inside the block (``None``: unset); processes that start there inherit them."""
     before = {name: os.environ.get(name) for name in variables}
     _set(variables)
     try:

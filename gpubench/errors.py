@@ -89,8 +89,8 @@ MAX_PLACES = 6
 
 
 def join_repeats(faults: Iterable[Fault]) -> list[Fault]:
-    """Return the faults with those of one message as one, which names the places of the others:
-    ten implementations of a module that is not there are one thing to fix."""
+    """Return one fault for each message, with the places of the others: ten implementations of a
+    missing module are one thing to fix."""
     alike: dict[str, list[Fault]] = {}
     for fault in faults:
         alike.setdefault(fault.message, []).append(fault)

@@ -159,8 +159,8 @@ def start_fork_server(
 
 @contextmanager
 def ctrl_c_is_ours() -> Iterator[None]:
-    """Have processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one
-    that asks, which ends them."""
+    """Start processes inside the block with Ctrl-C ignored: this process gets Ctrl-C and ends
+    them."""
     with _on_ctrl_c(signal.SIG_IGN):
         yield
 

@@ -1,5 +1,5 @@
-"""How processes end: with the one that started them, and what their exit codes say. Imports next to
-nothing: it is part of the time that a pool takes to start."""
+"""How processes end: together with their parent, and by which exit codes. Imports next to nothing:
+the start of a pool pays for each import."""
 
 from __future__ import annotations
 

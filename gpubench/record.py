@@ -65,7 +65,7 @@ class RunRecord:
     facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Flat: ``cpu``, ``numba``, ``numpy``, ``numpy_blas``, ``gpu``, ``driver`` ..."""
     concerns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By backend, the names of those ``facts`` that only some backends depend on: a change of
+    """By backend, the names of the ``facts`` that only some backends depend on: a change of
     ``numba`` explains nothing of a NumPy time. A fact that no backend lists concerns all."""
 
 
@@ -220,7 +220,7 @@ class LineRecord:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """Counts of a launch on the device in software, and of those of the same run that equal it."""
+    """Counts of a launch on the device in software, and of equal launches of the same run."""
 
     kernel: str
     """``module.function``."""
@@ -297,7 +297,7 @@ _DECODERS = {kind.encode(): msgspec.json.Decoder(type_) for kind, type_ in _RECO
 _BEGINNING = re.compile(
     rb'\{"format": %d, "kind": "(%s)", ' % (RECORD_FORMAT, b"|".join(_DECODERS))
 )
-"""Of the lines that ``to_line`` writes: what they are is told without reading them twice."""
+"""Beginnings of the lines that ``to_line`` writes: the kind of a line shows without parsing."""
 
 
 def record_name(commit: str, environment: str) -> str:

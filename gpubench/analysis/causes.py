@@ -108,7 +108,7 @@ def newest_first(item: ExplainedChange) -> tuple[int, float]:
 
 
 def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
-    """Facts that differ between two snapshots, of those that both have, and can explain a speed.
+    """Return the facts that both snapshots have, that differ, and that can explain a speed.
 
     The record's facts count; asv's own (``params`` of its result files) where no record has them.
     """

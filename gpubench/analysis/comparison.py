@@ -225,7 +225,7 @@ class SnapshotComparison:
 
     @property
     def differing(self) -> tuple[Difference, ...]:
-        """Those that a reader should see one by one."""
+        """Differences that a reader should see one by one."""
         return tuple(
             item
             for item in self.differences

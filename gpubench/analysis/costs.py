@@ -133,7 +133,7 @@ class CostPair:
 
     @property
     def words(self) -> str:
-        """What it counts, and of several kernels which one it is of."""
+        """What the cost counts, and of which kernel where a case has several."""
         kernel = "" if self.kernel is None else f" of kernel {self.kernel}"
         return f"{self.cost.words}{kernel}"
 

@@ -74,7 +74,7 @@ class CountComparison:
     compared: int
     """Cases that were judged."""
     same: int
-    """Cases of those whose costs are all equal."""
+    """Number of cases whose costs are all equal."""
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -97,7 +97,7 @@ class CountChange:
     """Index of the snapshot before."""
     after: int
     pairs: tuple[CostPair, ...]
-    """Those that differ, in their order."""
+    """Costs that differ, in their order."""
     facts: tuple[FactChange, ...]
     """Compilers that changed with it: then they may be the cause."""
 

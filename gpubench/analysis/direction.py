@@ -7,7 +7,7 @@ import re
 from gpubench.analysis.changes import Change
 from gpubench.names import SECONDS
 
-_BYTES = re.compile(r"([kmgtp]i?)?b(ytes?)?", re.IGNORECASE)
+_BYTES_UNIT = re.compile(r"([kmgtp]i?)?b(ytes?)?", re.IGNORECASE)
 
 
 def direction_word(change: Change, unit: str) -> str:
@@ -15,5 +15,5 @@ def direction_word(change: Change, unit: str) -> str:
     ``lower`` of anything else."""
     if unit == SECONDS:
         return "slower" if change.slower else "faster"
-    words = ("smaller", "larger") if _BYTES.fullmatch(unit) else ("lower", "higher")
+    words = ("smaller", "larger") if _BYTES_UNIT.fullmatch(unit) else ("lower", "higher")
     return words[change.new > change.old]

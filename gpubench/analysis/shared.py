@@ -82,7 +82,7 @@ class JudgedHistory:
     every: Mapping[CaseName, tuple[Change, ...]]
     """All changes of each case, oldest first."""
     changes: Mapping[CaseName, tuple[Change, ...]]
-    """Those that cases have of their own."""
+    """Changes that single cases have."""
     shared: tuple[SharedChange, ...]
     """Oldest first."""
     unstable: Mapping[CaseName, float]
@@ -267,7 +267,7 @@ def _moved(level: float, moved: float, place: int) -> Change:
 
 
 def _add_run(runs: list[SharedChange], run: SharedChange) -> None:
-    """Add a run that is off; one that follows another and is as far off is told with it."""
+    """Add a run that is off; a run that follows and is as far off joins the first."""
     last = runs[-1] if runs else None
     if last and last.after + last.runs == run.after:
         apart = abs(math.log(last.ratio.value / run.ratio.value))

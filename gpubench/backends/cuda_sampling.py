@@ -252,7 +252,7 @@ class BestWay:
             self._launches = graph.nodes
             graph.close()
         self._ways = {PLAIN: self.plain_events}
-        """Those that work, the best first."""
+        """Methods that work, the best first."""
         if self._launches:  # else the call queues nothing on its stream, or refuses a capture
             held_back = {HELD: self.held_back} if cuda.can_hold else {}
             self._ways = {REPLAY: self.graph_replay, **held_back, **self._ways}

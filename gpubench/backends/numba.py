@@ -114,8 +114,8 @@ class NumbaBackend(HostBackend):
         return {"NUMBA_NUM_THREADS": os.environ.get("NUMBA_NUM_THREADS")}
 
     def preload(self) -> None:
-        """Numba, and what it makes before the first function that it compiles, and imports before
-        the first array that it sees. Starts no pool."""
+        """Import Numba, with all that Numba prepares before the first function and the first array.
+        Start no pool."""
         numba = import_module("numba")
         numba.njit(nothing)()
         numba.typeof(np.zeros(1))
@@ -149,8 +149,8 @@ def _keeps(function: Any) -> bool:
 
 
 def _seconds_not_kept(compilations: Sequence[tuple[float, Any]]) -> float:
-    """Seconds that functions took to compile whose code is not kept, with those that they call:
-    starts and ends with their moments, as Numba tells them."""
+    """Return the seconds of compiling functions whose code is not kept, callees included, from the
+    starts and ends that Numba reports."""
     seconds, begun = 0.0, list[float]()
     for moment, event in compilations:
         if event.is_start:

@@ -18,7 +18,7 @@ _at_first: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
 
 
 def remember_globals(function: Any) -> None:
-    """Remember the globals of a function, and of those that it names, unless they were before."""
+    """Remember the globals of a function and of the functions that it names, once."""
     for dispatcher in _compiled_in(function):
         if dispatcher not in _at_first:
             _at_first[dispatcher] = _constants_of(dispatcher)

@@ -49,7 +49,8 @@ def why_off(setting: Setting) -> str | None:
 
 def find_plain(function: Any) -> str | None:
     """Return the name of a function that its source decorates for Numba and that Python would run:
-    this one, or one of its module that it names. ``None`` where all are compiled."""
+    ``function``, or a function of the same module that ``function`` calls. ``None`` where all are
+    compiled."""
     return next((each.__qualname__ for each in _named(function) if _is_decorated(each)), None)
 
 

@@ -160,8 +160,8 @@ def _progress_words(
 def sort_out(
     work: Sequence[Job], bench: TwoCommits
 ) -> tuple[list[Job], list[Job], list[Job], list[Job]]:
-    """Divide jobs into those that both sides have in one version, those of two versions, and those
-    of one side alone. Raises ``GpubenchError`` where neither side has any."""
+    """Divide jobs into jobs that both sides have in one version, jobs of two versions, jobs of the
+    old side alone and of the new side alone. Raises ``GpubenchError`` where there are none."""
     both: list[Job] = []
     replaced: list[Job] = []
     only_old: list[Job] = []

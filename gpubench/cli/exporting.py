@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 CASE_COLUMNS = ("suite", "kernel", "implementation", "time", "identity")
 """Columns of the table that name a case."""
 
-EXPORT_FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
+EXPORT_FORMATS = ("bencher", "github-action-benchmark", "csv")
 
 
 @click.command()
@@ -59,29 +59,22 @@ def export(
     """Write results of a commit for another program.
 
     COMMIT is what git takes for one (default: the newest with results). bencher is Bencher Metric
-    Format, github-action-benchmark its customSmallerIsBetter, openmetrics the text that Prometheus
-    reads; csv and parquet have the columns of `gpubench query`. The first three have no place for
-    cases without a number: those are left out, and standard error names the failed ones. --where
-    and -a keep cases: --where "kernel == 'norms'".
+    Format, github-action-benchmark its customSmallerIsBetter; csv has the columns of `gpubench
+    query`. The first two have no place for cases without a number: such cases are left out, and
+    standard error names the failed ones. --where and -a keep cases: --where "kernel == 'norms'".
     """
     from gpubench.files import replace_file
     from gpubench.tables import export_formats as formats
 
-    if format_name == "parquet" and output is None:
-        raise click.UsageError("Parquet is no text: give it a file, such as --output cases.parquet")
     if output is not None:
         stay_inside(output)
     with closing(read_table(results, suites)) as table:
         chosen = _snapshots(table, results, commit, machine, environment)
         kept = selected_cases(table, where, axes) if where or axes else None
-        if format_name in ("csv", "parquet"):
-            columns, rows = _rows_of(table, chosen, kept)
-            if format_name == "parquet":
-                content = formats.parquet_bytes(columns, rows)
-            else:
-                content = formats.csv_text(list(columns), rows).encode()
+        if format_name == "csv":
+            content = formats.csv_text(*_rows_of(table, chosen, kept)).encode()
         else:
-            if format_name in formats.ONE_SETUP and len(chosen) > 1:
+            if len(chosen) > 1:
                 raise GpubenchError(_several(format_name, chosen))
             cases = [
                 case
@@ -143,15 +136,15 @@ def _several(format_name: str, chosen: list[Snapshot]) -> str:
 
 def _rows_of(
     table: Table, chosen: list[Snapshot], kept: Collection[CaseName] | None
-) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
-    """Return SQL types of the columns of `gpubench query` by their names, and the rows of these
-    snapshots: of the cases that are ``kept``, of all by default."""
-    columns = {name: kind for view, name, kind, _ in table.described()[1] if view == "results"}
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return the columns of `gpubench query`, and the rows of these snapshots: of the cases that
+    are ``kept``, of all by default."""
+    columns = [name for view, name, _, _ in table.described()[1] if view == "results"]
     ids = ", ".join(str(one.id) for one in chosen)
     names = ", ".join(f'"{name}"' for name in columns)
     rows = table.query(f"select {names} from results where snapshot in ({ids})")[1]
     if kept is not None:
-        places = [[*columns].index(name) for name in CASE_COLUMNS]
+        places = [columns.index(name) for name in CASE_COLUMNS]
         cases = {(c.suite, c.kernel, c.implementation, c.time, c.case) for c in kept}
         rows = [row for row in rows if tuple(row[place] for place in places) in cases]
     return columns, rows

@@ -124,16 +124,15 @@ def devices(as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--reference", is_flag=True, help="Print the reference in Markdown instead.")
 @click.option("--path", "as_path", is_flag=True, help="Print the path of the installed schema.")
-def schema(reference: bool, as_path: bool) -> None:
+def schema(as_path: bool) -> None:
     """Print the JSON Schema of suite files, for editors."""
-    from gpubench.suite.schema import reference_markdown, schema_path, schema_text
+    from gpubench.suite.schema import schema_path, schema_text
 
     if as_path:
         click.echo(schema_path())
-        return
-    click.echo(reference_markdown() if reference else schema_text(), nl=False)
+    else:
+        click.echo(schema_text(), nl=False)
 
 
 @click.command()

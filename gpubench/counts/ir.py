@@ -16,10 +16,10 @@ NO_FILE = "<string>"
 
 _GLOBAL_NAME = r'"[^"]+"|[-\w.$]+'
 _DEFINE = re.compile(rf"^define .*?@({_GLOBAL_NAME})\(")
-_LABEL = re.compile(rf"^({_GLOBAL_NAME}):")
+_BLOCK_LABEL = re.compile(rf"^({_GLOBAL_NAME}):")
 _METADATA = re.compile(r"^!(\d+) = (.*)$")
 _LOCATION = re.compile(r"!dbg !(\d+)")
-_FIELD = {
+_METADATA_FIELD = {
     name: re.compile(rf"\b{name}: (?:!(\d+)|(\d+)|\"([^\"]*)\")")
     for name in (
         "line",
@@ -109,7 +109,7 @@ def _add_line(function: Function, line: str) -> None:
     body = line.lstrip()
     if not body or body.startswith((";", "#dbg_")):
         return
-    if not line.startswith(" ") and _LABEL.match(line):
+    if not line.startswith(" ") and _BLOCK_LABEL.match(line):
         function.blocks.append(Block(function.name, line))
         return
     if not function.blocks:
@@ -180,7 +180,7 @@ class Lines:
 
 def _value(text: str, name: str) -> str | None:
     """Return the value of a field of metadata: a number of other metadata, a number, a text."""
-    match = _FIELD[name].search(text)
+    match = _METADATA_FIELD[name].search(text)
     return None if match is None else next(group for group in match.groups() if group is not None)
 
 
@@ -221,7 +221,7 @@ class Type:
     bytes: int
 
 
-_BYTES = {
+_TYPE_BYTES = {
     "half": 2,
     "bfloat": 2,
     "float": 4,
@@ -236,10 +236,10 @@ _BYTES = {
 def parse_type(text: str) -> Type:
     """Read a type; a pointer takes eight bytes."""
     text = text.strip()
-    if text in _BYTES:
-        return Type(text, 1, _BYTES[text])
+    if text in _TYPE_BYTES:
+        return Type(text, 1, _TYPE_BYTES[text])
     if text.endswith("*"):
-        return Type("ptr", 1, _BYTES["ptr"])
+        return Type("ptr", 1, _TYPE_BYTES["ptr"])
     if match := re.fullmatch(r"i(\d+)", text):
         return Type(text, 1, max(1, int(match[1]) // 8))
     if match := re.fullmatch(r"<(\d+) x (.+)>", text):

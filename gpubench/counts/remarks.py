@@ -1,4 +1,4 @@
-"""Why LLVM has not vectorized a loop: in its words and in plain ones, what to do, what that costs.
+"""Why LLVM has not vectorized a loop: in LLVM's words and plain ones, with a remedy and its cost.
 
 LLVM writes remarks to the process's standard error, each with a line of Python where code has a
 table of lines (https://llvm.org/docs/Vectorizers.html, "Diagnostics").

@@ -71,7 +71,7 @@ class AsvSettings:
 
     @property
     def record(self) -> Path | None:
-        """File for what becomes of this process's case; ``None`` where asv keeps no results of it,
+        """File for the status of this process's case; ``None`` where asv keeps no results of it,
         as of an existing Python whose commit nobody set."""
         commit = self.commit or os.environ.get("ASV_COMMIT")
         if self.results_dir is None or commit is None:
@@ -93,7 +93,7 @@ def asv_settings() -> AsvSettings:
 
 
 def started_by_asv() -> bool:
-    """Return whether asv started this process to measure, or forked it from one that it started."""
+    """Return whether asv started this process to measure, or forked it from a process of asv."""
     return sys.argv[1:2] in (["run"], ["run_server"])  # of asv's benchmark.py
 
 

@@ -19,7 +19,7 @@ from gpubench.measure.in_turn import Bench, log_ratio, take_pair
 GOOD, OTHER = 0, 1
 """Sides of the bench: the good end, and the commit that is measured."""
 
-_FIELD = "%x00"
+_FIELD_SEPARATOR = "%x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def read_line(repository: str | None, good: str, bad: str) -> list[LineCommit]:
     if base != good:
         start = f"begin where they part: --good {base[:8]}" if base else "they have no common start"
         raise GpubenchError(f"--good {short[0]} is no ancestor of --bad {short[1]}: {start}")
-    form = _FIELD.join(("%H", "%at", "%P", "%s"))
+    form = _FIELD_SEPARATOR.join(("%H", "%at", "%P", "%s"))
     arguments = ("log", "--first-parent", "--reverse", f"--format={form}", f"{good}..{bad}")
     line = []
     for printed in ask_git(folder, *arguments).decode(errors="replace").splitlines():

@@ -330,9 +330,9 @@ def project_folder(folder: Path) -> Path:
 
 
 def files_of_project(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that compiled code may come from: those that git tracks or
-    would track, and single ones that it ignores; without git, all but hidden ones. Suites are left
-    out, as they name code and have none."""
+    """Yield the files below a folder that compiled code may come from: files that git tracks or
+    would track, and single ignored files; without git, all but hidden files. Suites are left out:
+    a suite names code and holds none."""
     results = Path(asv_settings().results_dir or os.devnull)  # which each case adds to
     options = "ls-files", "-z", "--exclude-standard"
     tracked = [*list_files(folder)]
@@ -364,7 +364,7 @@ def _is_outside_code(path: Path) -> bool:
 
 
 def _content(path: Path) -> bytes:
-    """Return a digest of a file; what cannot be read is told by that."""
+    """Return a digest of a file; an unreadable file has a digest of its own."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_READ_BYTES:

@@ -141,7 +141,7 @@ def compare(
 
 
 def coarser_dtypes(outputs: Outputs, expected: Outputs) -> dict[str, np.dtype[Any]]:
-    """Dtypes of those outputs whose numbers are rounded more than the expected ones, by name."""
+    """Return the dtypes of the outputs with coarser numbers than the expected ones, by name."""
     coarser = {}
     for name, reference in expected.items():
         output = outputs[name].dtype if name in outputs else reference.dtype

@@ -100,7 +100,7 @@ Take = Callable[[Job], Measured]
 
 def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
     """Return every labelled time of these cases and of the baselines that they are measured
-    against; compilation once of those that are compiled alike."""
+    against; of cases that are compiled alike, one is compiled."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
         baseline = baseline_of(case) if case.fault is None else None
@@ -161,10 +161,10 @@ def take_turn(job: Job) -> Measured:
 def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> Iterator[Take]:
     """Take turns in processes of their own, on every device.
 
-    A process has the cases of one kernel, each once, and what it compiles for one it has for the
-    others. One that changes its process for good has it alone, and after one that did not succeed
-    there is another. ``backends`` are those that processes get ready for together, and ``warned``
-    counts Python's warnings.
+    A process measures the cases of one kernel, each once, and compiles for all of them. A case that
+    changes its process permanently has a process alone, and after a case that failed the next case
+    gets a new process. ``backends`` are imported before processes are forked, and ``warned`` counts
+    Python's warnings.
     """
     stack = ExitStack()
     stack.enter_context(caches_of_sources())

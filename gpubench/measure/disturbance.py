@@ -108,8 +108,8 @@ def core_use() -> CoreUse:
 
 
 def _started_seconds() -> float:
-    """Processor time of the processes that this one started, and that those started: workers of a
-    pool or of a cluster. Linux adds that of a process that ended to the one that waited for it."""
+    """Return the processor seconds of this process's descendants, such as workers of a pool. Linux
+    adds the time of a process that ended to its parent."""
     ended, ticks = os.times(), 0
     for one in watcher.family(os.getpid()):
         with suppress(OSError):  # it has just ended

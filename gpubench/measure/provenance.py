@@ -1,10 +1,10 @@
-"""Proves that the code which asv measures is that of the commit under which its times are kept.
+"""Proves that asv measures the code of the commit under which the times are stored.
 
 asv checks a commit out, builds and installs it by the commands of ``asv.conf.json``, and measures
 whatever Python then imports. Where pip left an older package in place, or the working tree comes
 first on the search path, that is other code. So the files that can be imported are compared with
-those of the commit in git, by content. Where they differ in an environment that asv made, no time
-is taken. In a Python that exists already nothing is installed: there it is put on record.
+the files of the commit in git, by content. Where they differ in an environment that asv made, no
+time is taken. An existing Python has nothing installed: there the difference is recorded.
 ``docs/which-code.md`` tells users.
 """
 
@@ -310,8 +310,8 @@ class Code:
                 yield CodeFault(path.name, path, None)
 
     def _modules(self) -> dict[str, Distribution | None]:
-        """Return the top-level modules of the project, with what installed them: those that suites
-        name, and those of other distributions that come from a folder of this machine."""
+        """Return the top-level modules of the project by their distribution: modules that suites
+        name, and modules of distributions that come from a folder of this machine."""
         modules: dict[str, Distribution | None] = dict.fromkeys(sorted(self.names))
         for distribution in distributions():
             names = _tops(distribution)

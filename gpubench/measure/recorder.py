@@ -114,7 +114,7 @@ class Recorder:
         return next((line for line in lines if isinstance(line, CountsRecord)), None)
 
     def _of_case(self, benchmark: str, case: str, *words: str) -> Iterator[Line]:
-        """Lines of one case from the last to the first, and those that have one of these words."""
+        """Yield the lines of a case and the lines with one of these words, the last line first."""
         # As ``to_line`` writes them: a record has thousands of lines, and each is looked for often.
         return self.backwards(f'"benchmark": "{benchmark}", "case": {json.dumps(case)}', *words)
 

@@ -1,4 +1,4 @@
-"""Tables that a case starts from, and what is compared of those that it returns.
+"""Tables that a case starts from, and the columns of returned tables that are compared.
 
 A returned table is compared as arrays, one or two for each column, in the order of its key. Their
 names are ``answer.v1`` and, for what is not floating point, ``answer.v1 is null``.

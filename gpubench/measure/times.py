@@ -86,7 +86,7 @@ def launch(bound: BoundCase) -> CaseSampler:
 def _on_resident(
     bound: BoundCase, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
 ) -> CaseSampler:
-    """Run on arrays that stay where they are, so that one finds what the one before left."""
+    """Run on arrays that stay in place: each run finds the values that the run before left."""
     return CaseSampler(
         sampler,
         bound.restore,

@@ -30,11 +30,10 @@ from gpubench.work.costs import TRACKED_COSTS
 
 
 def verify_ahead(cases: Iterable[Case], provenance: Provenance) -> None:
-    """Put on record what becomes of those of the cases that are of CUDA and that this ``asv run``
-    asks for.
+    """Record the status of each CUDA case of this ``asv run``.
 
-    Does nothing where the device in software is not asked for, where asv keeps no results or skips
-    those that it has, and where the code is not the commit's: then asv's processes say so.
+    Does nothing where the device in software is not asked for, and where asv keeps no results or
+    skips stored results. Nor does it where the code is not the commit's: asv's processes say so.
     """
     settings = asv_settings()
     record = settings.record
@@ -84,7 +83,7 @@ class Preparer:
         self._provenance = provenance
 
     def __call__(self, item: tuple[int, Case]) -> Verified:
-        """Put on record what becomes of the case of this item, and return it."""
+        """Record the outcome of the case of this item, and return it."""
         _, case = item
         settings = asv_settings()
         timeout = case.kernel.sampling.timeout or settings.timeout

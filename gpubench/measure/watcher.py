@@ -48,8 +48,8 @@ def family(process: int) -> Iterator[int]:
 
 
 def held(process: int) -> int | None:
-    """Bytes that a process and those that it started hold together, this one apart; ``None`` where
-    one came or went meanwhile, since what it shares with another would count twice.
+    """Return the bytes that a process and its descendants hold together, without this process;
+    ``None`` where a process began or ended during the count: shared pages would count twice.
 
     What several share is counted once (PSS). Pages of files do not count, which the system drops
     where it needs room, nor does what an allocator has offered it back (``LazyFree``). Raises

@@ -132,7 +132,7 @@ def _included(group: Group, index: int, entry: Include) -> Iterator[Case]:
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Return the first of those that are compiled alike.
+    """Return the first case of each group that is compiled alike.
 
     A size, a launch and a number of threads do not change what is compiled, unless a factory is
     called with them.

@@ -108,8 +108,8 @@ class Group:
 
     @property
     def missing_code(self) -> KernelError | None:
-        """The first of what is missing of its code, of its parts', its baseline's and its data's;
-        ``None`` where all is there."""
+        """The first function that is missing: of the group, its parts, its baseline, its data;
+        ``None`` where all are there."""
         groups = (self, *self.parts, *((self.baseline,) if self.baseline else ()))
         errors = (*(group.missing for group in groups), *(error for _, error in self.missing_data))
         return next(filter(None, errors), None)

@@ -1,9 +1,8 @@
-"""Version of a benchmark: a hash of what it measures, so that results that mean something else are
-never put on one line.
+"""Version of a benchmark: a hash of its meaning, so that no history joins two different benchmarks.
 
-Where it is measured (axes, block and grid, devices), what people call it, and the code of the
-kernel are not part of it: these are what a history is drawn over. So an axis that is at its default
-counts as the value that it stands for, and a name that was another one as the first that it had.
+Axes, block, grid, device, names and the code of the kernel are not part of the version: a history
+is drawn over them. So an axis at its default counts as the default's value, and a renamed thing
+counts under its first name.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from gpubench.report.site import (
     kernel_label,
     snapshot_label,
 )
-from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
+from gpubench.report.work_changes import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ALONE, CaseHistories, CaseName, History, Ratio
 
 DRAWN_ROWS = 300
@@ -206,7 +206,7 @@ class CommitChanges:
     is_open: bool
     """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
-    """Those that nobody knows of first."""
+    """Changes that nobody has accepted come first."""
     counted: tuple[CountChangeRow, ...]
     """Changes of counted work, which are exact."""
     shared: tuple[SharedRow, ...] = ()

@@ -409,7 +409,7 @@ def _profile(counts: CaseCounts) -> dict[str, object]:
 
 
 def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:
-    """Label and value of those that can explain a change of times."""
+    """Label and value of the facts that can explain a change of times."""
     return {name: fact_words(name, facts[name]) for name in sorted(facts) if explains(name)}
 
 

@@ -14,7 +14,7 @@ from gpubench.analysis.changes import Change, Regression, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
 from gpubench.names import SECONDS
-from gpubench.report import text, work
+from gpubench.report import text, work, work_changes
 from gpubench.report.findings import (
     ONE_COMMIT,
     ChangeView,
@@ -106,7 +106,7 @@ class RecentCell:
     """A case at one of the newest commits."""
 
     ratio: float | None
-    """Its value over the median of those at the newest commits; ``None`` without one."""
+    """Its value over the median of the values at the newest commits; ``None`` without one."""
     status: Status | None
     """Why there is none; ``None``: not measured."""
 
@@ -214,7 +214,7 @@ class Overview:
     improvements: tuple[ChangeView, ...] = ()
     shared: str = ""
     """What most cases shared the last time, a sentence; empty where they never did."""
-    growth: tuple[work.WorkChange, ...] = ()
+    growth: tuple[work_changes.WorkChange, ...] = ()
     """Counted work that grew, the newest first."""
     judged: int = 0
     """Cases with enough commits for a verdict."""
@@ -288,7 +288,7 @@ def build(history: History | None, site: Site) -> Overview:
         checks=_largest(checks, history, site),
         more_checks=_left_out(name for name, _ in checks),
         shared=_newest_shared(history, site),
-        growth=work.newest_growth(history, site),
+        growth=work_changes.newest_growth(history, site),
         judged=len(history.names) - len(site.not_judged(history)),
         changes_note=not_judged_words(len(site.not_judged(history)), len(history.names)),
         reasons=reason_views(rows),

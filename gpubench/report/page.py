@@ -1,4 +1,4 @@
-"""What a page of the report is: its name, its title, what builds it, and when it is made again."""
+"""A page of the report: name, title, its builder, and a digest of its sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _always(history: History, site: Site) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that a setup has one of, beside its overview and its kernels, or that all share."""
+    """A page beside overviews and kernels, one for each setup or one for all setups."""
 
     name: str
     """Of its file, ``compare.html``, and of its template."""

@@ -180,7 +180,7 @@ class Site:
 
     @cached_property
     def histories_of_first_branch(self) -> tuple[History, ...]:
-        """Those that commands answer from: a page of another branch is chosen in a browser."""
+        """Histories that commands answer from: a page of another branch is chosen in a browser."""
         first = self.histories[0].setup.branch if self.histories else ""
         return tuple(one for one in self.histories if one.setup.branch == first)
 
@@ -208,7 +208,7 @@ class Site:
         return current(history, rows)
 
     def rows_now(self, history: History) -> list[Row]:
-        """Return each case of those kernels."""
+        """Return the newest row of each case of a setup."""
         return [row for now in self.current(history).values() for row in now.cases.values()]
 
     @kept
@@ -466,7 +466,7 @@ class Site:
 
     @kept
     def pages_there(self, history: History) -> frozenset[str]:
-        """Return the names of a setup's pages, and of those that all share."""
+        """Return the names of a setup's pages, and of the pages that all setups share."""
         return frozenset(one.name for one in self.pages if one.is_there(history, self))
 
     def navigation(

@@ -1,4 +1,8 @@
-"""Numbers as text for people: units, significant digits, plurals. Formatting happens only here."""
+"""What pages, the terminal and Markdown say, as text: units, plurals, statuses, launches.
+
+What comes in is a number, a row or a ratio, and what leaves is text of a few words. Digits,
+times and percentages are written by ``gpubench/numbers.py``, which rooms below this one use too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpubench.names import SECONDS, format_shape
+from gpubench.numbers import DASH as DASH
+from gpubench.numbers import SPACE as SPACE
+from gpubench.numbers import digits as digits
+from gpubench.numbers import percent as percent
+from gpubench.numbers import seconds as seconds
+from gpubench.numbers import seconds_interval as seconds_interval
 from gpubench.statuses import DECLARED_STATUSES
 
 if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
@@ -16,31 +26,10 @@ if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
 
     from gpubench.results import Ratio, Row, Running
 
-_SPACE = "\N{NARROW NO-BREAK SPACE}"
-_DASH = "\N{EN DASH}"
 TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
 MAX_NAMED = 3
 """Of many names, those that a sentence has room for beside what it says."""
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-
-
-def digits(value: float, significant: int = 3) -> str:
-    """Return a number with so many significant digits, thousands grouped, no exponent between 1e-4,
-    1e9.
-
-    >>> digits(0.012345), digits(1.5), digits(1234.5)
-    ('0.0123', '1.50', '1,234')
-    """
-    if not math.isfinite(value):
-        return "unknown"
-    if value == 0:
-        return "0"
-    rounded = f"{value:.{significant - 1}e}"
-    magnitude = int(rounded[rounded.index("e") + 1 :])
-    if magnitude < -4 or magnitude >= 9:
-        return rounded
-    return f"{value:,.{max(significant - 1 - magnitude, 0)}f}"
 
 
 @lru_cache(maxsize=2**12)
@@ -52,28 +41,12 @@ def broken(name: str) -> Markup:
     return Markup(str(escape(name)).replace("_", "_<wbr>").replace(".", ".<wbr>"))
 
 
-def seconds(value: float | None, significant: int = 3) -> str:
-    """Return a time with the unit that gives it one to three digits before the point."""
-    if value is None or not math.isfinite(value):
-        return "unknown"
-    scale, unit = _unit(value)
-    return f"{digits(value / scale, significant)}{_SPACE}{unit}"
-
-
 def duration(seconds: float) -> str:
     """Return whole seconds, minutes or hours and minutes, for people."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _unit(value: float) -> tuple[float, str]:
-    """Return the largest unit of which there is one, or as good as one in three digits."""
-    for scale, unit in _UNITS:
-        if abs(value) >= 0.9995 * scale:
-            return scale, unit
-    return _UNITS[-1]
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -83,20 +56,12 @@ def quantity(value: float | None, unit: str) -> str:
         return seconds(value)
     if unit == "bytes":
         return memory(value)
-    return f"{digits(value)}{_SPACE}{unit}" if unit else digits(value)
+    return f"{digits(value)}{SPACE}{unit}" if unit else digits(value)
 
 
 def measured(row: Row) -> str:
     """Return what was measured of a case, with its unit; empty where it has no value."""
     return "" if row.value is None else quantity(row.value, row.unit)
-
-
-def seconds_interval(low: float | None, high: float | None) -> str:
-    """Both ends in the unit of the upper; says so where one is unknown."""
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        return "no interval"
-    scale, unit = _unit(high)
-    return f"{digits(low / scale)}{_DASH}{digits(high / scale)}{_SPACE}{unit}"
 
 
 def ratio(value: float) -> str:
@@ -111,7 +76,7 @@ def speedup(value: Ratio | None) -> str:
 def interval(value: Ratio | None) -> str:
     if value is None or not value.has_interval:
         return "no interval"
-    return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES_SIGN}"
+    return f"{digits(value.low)}{DASH}{digits(value.high)}{TIMES_SIGN}"
 
 
 def factor(value: Ratio | None) -> str:
@@ -163,20 +128,19 @@ def score(value: float | None) -> str:
 
 
 def sectors(value: float | None) -> str:
-    """Sectors of a request, three significant digits; empty where there is no request."""
-    return "" if value is None else digits(value)
+    """Return sectors of a request with one decimal, of 1 to 32; empty where there is no request."""
+    return "" if value is None else f"{value:.1f}"
 
 
 def vectorized(share: float | None) -> str:
-    """Return the share of operations in vectors; 100 % only of all. Empty without operations."""
-    if share is None:
-        return ""
-    return "100 %" if share >= 1 else f"{min(100 * share, 99.9):.1f} %"
+    """Return the share of operations in vectors. Empty without operations."""
+    return "" if share is None else percent(share)
 
 
 def lanes_on(inactive: float | None) -> str:
-    """Share of lanes that are on, ``97 %``, from the share that is off; empty where nothing ran."""
-    return "" if inactive is None else f"{100 * (1 - inactive):.3g} %"
+    """Return the share of lanes that are on, from the share that is off; empty where nothing
+    ran."""
+    return "" if inactive is None else percent(1 - inactive)
 
 
 def memory(nbytes: float | None) -> str:
@@ -185,7 +149,7 @@ def memory(nbytes: float | None) -> str:
     if nbytes is None:
         return ""
     scale, unit = next(each for each in _BINARY if abs(nbytes) >= each[0] or each[0] == 1)
-    return f"{digits(nbytes / scale) if scale > 1 else format(nbytes, '.0f')}{_SPACE}{unit}"
+    return f"{digits(nbytes / scale) if scale > 1 else format(nbytes, '.0f')}{SPACE}{unit}"
 
 
 def whole(value: float) -> str:

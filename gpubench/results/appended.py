@@ -220,8 +220,8 @@ def kept_samples(result: ResultFile, index: int) -> NDArray[np.float64] | None:
 def find_processes(
     kept: NDArray[np.float64], number: int, processes: Sequence[RecordedProcess]
 ) -> list[RecordedProcess]:
-    """Return the processes whose samples are among those that asv kept, which are in the order in
-    which they were taken; each of asv's is the mean of ``number`` runs."""
+    """Return the processes whose samples asv kept. ``kept`` are asv's samples in the order of
+    measuring, each the mean of ``number`` runs."""
     found: list[RecordedProcess] = []
     end = len(kept)
     if end * len(processes) > MAX_COMPARISONS:

@@ -12,7 +12,7 @@ PASSING = {
     "interleaved_processes",  # of records of earlier releases
     UNCOMMITTED,
 }
-"""Facts that tell one run from another and explain no speed. Uncommitted code is told of itself."""
+"""Facts that tell one run from another and explain no speed. Uncommitted code is marked."""
 
 BLAS_ENDINGS = ("_blas", "_blas_threads")
 """Endings of facts about a library that only some processes load."""

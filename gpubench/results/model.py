@@ -298,7 +298,7 @@ ROW_COLUMNS: dict[str, tuple[Any, ...]] = {
     for name, hint in get_type_hints(Row, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-"""Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of those that a
+"""Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of fields that a
 table has as they are."""
 
 CELLS = {
@@ -307,7 +307,7 @@ CELLS = {
     for sql_type in types
     if isinstance(sql_type, Cell)
 }
-"""SQL types of those that each row has for itself."""
+"""SQL types of the columns that each row has for itself."""
 
 DETAILS = {
     name: sql_type
@@ -315,7 +315,7 @@ DETAILS = {
     for sql_type in types
     if not isinstance(sql_type, Cell)
 }
-"""SQL types of those that are details."""
+"""SQL types of the columns that are details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,9 +374,9 @@ class KernelNames:
     suite: str
     kernel: str
     implementations: Mapping[str, str] = field(default_factory=dict)
-    """Names now by names before, of those that had another one."""
+    """Names now by names before, where the two differ."""
     axes: Mapping[str, str] = field(default_factory=dict)
-    """Names now by names before, of those that had another one."""
+    """Names now by names before, where the two differ."""
     order: tuple[str, ...] = ()
     """All axes, as an identity has them."""
 

@@ -262,7 +262,7 @@ def _signed_rank(count: int, error: float) -> int:
     """Return the largest ``k`` for which the ``k``-th means of two from either end, of so many
     values, enclose the middle but for a chance of ``error``; 0 where none do.
 
-    The test's statistic is a sum of those ranks 1 to ``count`` that a fair coin picks.
+    The test's statistic is the sum of the ranks, 1 to ``count``, that a fair coin picks.
     """
     chances = np.zeros(count * (count + 1) // 2 + 1)
     chances[0] = 1.0

@@ -122,14 +122,14 @@ class Batch:
     """Who read them; its batches come in their order."""
     heads: Sequence[SnapshotHead]
     names: Sequence[CaseName]
-    """Those that no earlier batch of that reader has."""
+    """Names that no earlier batch of that reader has."""
     details: Sequence[str]
-    """The same; JSON, which other processes take faster than objects."""
+    """Details that no earlier batch has: JSON, which other processes take faster than objects."""
     cells: Mapping[str, NDArray[Any]]
     """As of ``RowColumns``, with indices into all names and details of that reader; ``snapshot`` is
     an index into ``heads``."""
     profiles: Sequence[str]
-    """Those that no earlier batch of that reader has; so are ``count_lines``."""
+    """Launches that no earlier batch of that reader has; ``count_lines`` likewise."""
     count_lines: Sequence[str]
     counted: Sequence[tuple[int, int, int, int]]
     """Of each case with counts its index into ``heads``, and into all names, profiles and sets of

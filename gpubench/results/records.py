@@ -74,7 +74,7 @@ class RecordFile:
     """Samples of all processes of the run that ``rounds`` are of, each of one run of the kernel; 0
     where only an earlier run has any, cases without any on record left out."""
     repeated: frozenset[tuple[str, str]] = frozenset()
-    """Benchmark and case of those that several runs have samples of."""
+    """Benchmark and identity of the cases that several runs have samples of."""
     counted: Mapping[str, Mapping[str, CountsRecord]] = field(default_factory=dict)
     """By asv benchmark and identity, the last line of counts, whichever run wrote it."""
 

@@ -1,4 +1,4 @@
-"""One row for each case: what became of it, its time, its baseline and its speedup.
+"""One row for each case: status, time, baseline and speedup.
 
 Rows come from a result file and its record (``RowsOfFiles.add``) or from samples that were just
 taken (``measured_rows``), by the same rules. They are made in columns, so that a million of them
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,13 @@ from gpubench.results.ratio import (
     verdicts,
 )
 from gpubench.results.records import CaseStory, RecordFile
+from gpubench.results.settling import (
+    NOT_STORED,
+    STORED_NA,
+    STORED_NOTHING,
+    STORED_TIME,
+    settle_status,
+)
 from gpubench.statuses import STATUSES, Status
 
 DEFAULT_BASELINE = "numpy"
@@ -52,21 +59,9 @@ DEFAULT_BASELINE = "numpy"
 LAUNCH_PARTS = ("block", "grid", "threads", "device")
 """Parts of an identity that say how a case runs, not what it computes."""
 
-NO_RECORD = "asv stored no value and there is no record; run `asv run --show-stderr`"
-NOT_APPLICABLE = "asv stored n/a and there is no record of why; run `asv run --show-stderr`"
-NO_TIME = "its outputs were right, but asv stored no time; run `asv run --show-stderr`"
-INTERRUPTED = "asv was stopped before it stored a time; run `asv run --skip-existing-successful`"
 NO_BASELINE = (
     f"no baseline: `{DEFAULT_BASELINE}` has no case for these sizes; name one with `baseline:`"
 )
-
-_TIMEOUT_SHARE = 0.95
-"""A case that ran for this share of its timeout was most likely ended by it: between its
-``started`` line and asv's kill lie the start of the process and asv's own polling, but a crash so
-shortly before the limit is rare."""
-
-_TIME, _NOTHING, _NOT_APPLICABLE, _NO_ROW = range(4)
-"""What asv stored of a case: a time, nothing, n/a; the last one: it does not have the case."""
 
 MAX_IN_BLOCKS = 2**17
 """Cases, in some 30 bytes each, from which the rows that files had in common are forgotten: random
@@ -82,9 +77,6 @@ _RATIO_COLUMNS = ("speedup", "speedup_low", "speedup_high")
 _RATES = ("bytes_per_second", "flops_per_second")
 _OF_ROW = (*CELLS, "missing")
 """Columns that ``Row`` has as a row of the table does."""
-
-_Settled = tuple[Status, str | None, CaseRecord | None]
-"""What became of a case, why there is no time, and the record that tells of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -156,8 +148,8 @@ class RowsOfFiles:
         """Rows of the cases that a result file, its record or both have."""
         result = result or NO_RESULT
         benchmarks = [*result.benchmarks]
-        stored = np.where(np.isnan(result.values[0]), _NOT_APPLICABLE, _TIME).astype(np.int8)
-        stored[result.missing] = _NOTHING
+        stored = np.where(np.isnan(result.values[0]), STORED_NA, STORED_TIME).astype(np.int8)
+        stored[result.missing] = STORED_NOTHING
         of_result = {benchmark.asv_name: benchmark for benchmark in benchmarks}
         for asv_name, stories in record.stories.items():
             name, of_asv = parse_benchmark_name(asv_name), of_result.get(asv_name)
@@ -166,7 +158,7 @@ class RowsOfFiles:
                 cases = tuple(case for case in stories if case in lacking)
                 version = of_asv.version if of_asv else None
                 benchmarks.append(StoredBenchmark(name, asv_name, version, 0.0, cases))
-                stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
+                stored = np.append(stored, np.full(len(cases), NOT_STORED, np.int8))
         has_record = bool(record.stories or record.rounds or record.disturbed)
         rounds: list[Rounds | None] = []
         disturbed: list[float | None] = []
@@ -251,7 +243,7 @@ class RowsOfFiles:
                 record = replace(record, status=status, reason=reason)
                 values.append((math.nan,) * len(_VALUES))
             name = _case_name(benchmark, record.case)
-            cases.append(self._case(name, CaseStory(record), _TIME, None))
+            cases.append(self._case(name, CaseStory(record), STORED_TIME, None))
             rounds.append(medians)
             shares.append(disturbed)
         stored = np.array(values, np.float64).reshape(-1, len(_VALUES)).T
@@ -296,14 +288,7 @@ class RowsOfFiles:
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
-        lengths = np.array([len(medians) for medians in rounds.tolist()], np.int32)
-        for length in {*lengths.tolist()} - {0}:
-            rows = np.flatnonzero(is_timed & (lengths == length))
-            medians = np.array([*rounds[rows]], np.float64).reshape(-1, length)
-            low, high = interval_of_rounds(medians)
-            # It holds the median of all samples, whose rounds may have had different numbers.
-            values[1, rows] = np.minimum(low, values[0, rows])
-            values[2, rows] = np.maximum(high, values[0, rows])
+        _put_intervals(values, rounds, is_timed)
         runs = np.array(self._runs, np.float64)[detail]
         # What asv stores is its own ``number``: calls of ours, each of which is a batch of runs.
         values[_RUNS_ROW] = np.where(runs == _AS_STORED, values[_RUNS_ROW], runs)
@@ -331,9 +316,8 @@ class RowsOfFiles:
         for row in np.flatnonzero(lacking).tolist():
             missing[row] = self._details[detail[row]].missing
             if against[row] >= 0:
-                became = STATUSES[status[against[row]]].replace("_", " ")
-                where = _place(case_names[baseline[row]])
-                missing[row] = f"the baseline {where} has no time: {became}"
+                of_baseline = STATUSES[status[against[row]]]
+                missing[row] = _without_time(case_names[baseline[row]], of_baseline)
         cells: dict[str, NDArray[Any]] = {
             "snapshot": snapshot,
             "case": name,
@@ -364,7 +348,7 @@ class RowsOfFiles:
         key = name, story, stored, partner
         if key in self._cases:
             return self._cases[key]
-        status, reason, record = _settle(story, stored)
+        status, reason, record = settle_status(story, stored)
         if partner:
             record = partner.record(name.case)
         case = _Case(name, status, reason, record, partner.bench if partner else None)
@@ -431,6 +415,25 @@ class RowsOfFiles:
         return self._rows[key]
 
 
+def _put_intervals(
+    values: NDArray[np.float64], rounds: NDArray[Any], is_timed: NDArray[np.bool_]
+) -> None:
+    """Set the ends of the interval of each timed row with rounds; ``values`` has a row for each of
+    ``_VALUES``, and ``rounds`` has the medians of each row of the table."""
+    lengths = np.array([len(medians) for medians in rounds.tolist()], np.int32)
+    for length in {*lengths.tolist()} - {0}:
+        rows = np.flatnonzero(is_timed & (lengths == length))
+        medians = np.array([*rounds[rows]], np.float64).reshape(-1, length)
+        low, high = interval_of_rounds(medians)
+        # It holds the median of all samples, whose rounds may have had different numbers.
+        values[1, rows] = np.minimum(low, values[0, rows])
+        values[2, rows] = np.maximum(high, values[0, rows])
+
+
+def _without_time(baseline: CaseName, status: Status) -> str:
+    return f"the baseline {_place(baseline)} has no time: {status.replace('_', ' ')}"
+
+
 def _process_speedups(record: CaseRecord) -> tuple[float, ...]:
     """Return the middle of the pairs of each process, baseline over candidate."""
     ends = [*accumulate(record.pair_processes or (len(record.pair_ratios),))]
@@ -441,53 +444,6 @@ def _process_speedups(record: CaseRecord) -> tuple[float, ...]:
 def _rows(cases: Sequence[_Case]) -> NDArray[np.int32]:
     """``row`` of these cases, shape (4, cases)."""
     return np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
-
-
-def _settle(story: CaseStory | None, stored: int) -> _Settled:
-    """Return what became of a case, by its record and by what asv stored."""
-    if story is None:
-        if stored == _TIME:
-            return "ok", None, None
-        if stored == _NOT_APPLICABLE:
-            return "skipped", NOT_APPLICABLE, None
-        return "failed", NO_RECORD, None
-    outcome, pending = story.outcome, story.pending
-    if outcome and outcome.status != "ok":
-        reason = outcome.reason or (
-            f"the record gives no reason for {outcome.status}; run `asv run --show-stderr`"
-        )
-        return cast(Status, outcome.status), reason, outcome
-    if stored == _TIME:
-        return "ok", None, outcome or pending
-    if pending:
-        return _stopped(pending, story.pending_seconds, stored != _NO_ROW)
-    if stored == _NO_ROW:
-        return "killed", INTERRUPTED, outcome
-    return "failed", NO_TIME, outcome
-
-
-def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> _Settled:
-    """Return a case that never finished: asv's timeout, or something that killed the process."""
-    timeout = started.timeout
-    if seconds is not None and timeout is not None:
-        timed_out = seconds >= _TIMEOUT_SHARE * timeout
-    else:
-        timed_out = is_stored and seconds is None
-    if timed_out:
-        limit = f"its timeout of {timeout:g} s" if timeout is not None else "its timeout"
-        reason = (
-            f"started and never finished, most likely stopped by {limit}; "
-            "raise `timeout` under `sampling`, or make the case smaller"
-        )
-        return "timed_out", reason, started
-    if not is_stored and seconds is None:
-        return "killed", INTERRUPTED, started
-    limit = f" before its timeout of {timeout:g} s" if timeout is not None else ""
-    reason = (
-        f"started and ended without an outcome{limit}, most likely killed (a crash, or too "
-        "little memory); run `asv run --show-stderr`"
-    )
-    return "killed", reason, started
 
 
 def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:

@@ -44,7 +44,8 @@ from gpubench.results.model import (
     Snapshot,
 )
 from gpubench.results.ratio import MAX_DISTURBED
-from gpubench.results.rows import INTERRUPTED, rows_from
+from gpubench.results.rows import rows_from
+from gpubench.results.settling import INTERRUPTED
 from gpubench.results.unfinished import RUNNING, UNFINISHED
 from gpubench.statuses import STATUSES, Status
 
@@ -140,7 +141,7 @@ class Table:
         return _opened_again, same
 
     def keep(self, names: Collection[CaseName], selection: str) -> Table:
-        """Return the table with these cases, at least one, and those that they are compared with.
+        """Return the table with these cases, at least one, and with the baselines of these cases.
 
         Queries (``query``) still see all. ``selection`` are the options that chose the cases. Both
         tables have one connection.

@@ -36,8 +36,8 @@ def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
     """Have asv keep the record and install gpubench: add the plugin, and ``install`` before the
     other commands that install. Return the keys that were changed.
 
-    Raises ``ValueError``, with nothing written, for a file that cannot be changed so that it holds
-    what it held and these: one with comments inside its lists, for example.
+    Raises ``ValueError``, with nothing written, for a file whose old content a change would lose:
+    comments inside its lists, for example.
     """
     before = read_configuration(path)
     expected, text = dict(before), path.read_text(encoding="utf-8")
@@ -68,8 +68,8 @@ def add_cuda(path: Path, install: str) -> bool:
     the package to the matrix, so that results tell its version. Return whether something was
     changed.
 
-    Raises ``ValueError``, with nothing written, for a file that cannot be changed so that it holds
-    what it held and these.
+    Raises ``ValueError``, with nothing written, for a file whose old content a change would
+    lose.
     """
     before = read_configuration(path)
     commands = before.get("install_command")

@@ -483,8 +483,8 @@ def asv_requirements(needs_cuda: bool = False) -> dict[str, str | None]:
 
 
 def environments_of(systems: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Distributions that asv's environments install beside what the engine needs: first of the one
-    that most systems share, then of one for each system that needs its own.
+    """Return the distributions of each environment of asv beside the engine's: first the one
+    that most systems share, then one for each system that needs its own.
 
     Raises ``ProjectError`` for what is no system that is installed by an extra of gpubench.
     """

@@ -107,7 +107,7 @@ def was_faults(
 
 
 def _is_text(node: Node) -> bool:
-    """Return whether it is a text: anything else in its place is a fault that is told elsewhere."""
+    """Return whether a value is a text: another value is a fault that another check reports."""
     return isinstance(node.content, str)
 
 
@@ -159,7 +159,7 @@ def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
 
 
 def _axes_in(part: Node, field: str) -> Iterator[Node]:
-    """Axes below a field, each of those that move together too."""
+    """Axes below a field, each axis of a group that moves together too."""
     for axis in part.fields(field).values():
         yield from axis.fields("zip").values() or (axis,)
 
@@ -316,7 +316,7 @@ class _KernelChecks:
                 yield self.fault((*path, "formula"), message)
 
     def table(self, name: str, table: DeclaredTable) -> Iterator[Fault]:
-        """Yield what a table that is read, or one that is returned, has to say, and its columns."""
+        """Yield faults of a table that is read or returned, and of its columns."""
         node, is_read = self.tables[name], table.intent == "in"
         if is_read and name in self.kernel.returns:
             yield node.key_fault(f"table {name!r} is returned: give it `intent: out`")

@@ -290,8 +290,7 @@ def _replace_axis(base: Node, over: Node) -> Node:
 
 
 def apply_preset(suite: Node, name: str) -> Node:
-    """Return the suite with one of its presets laid over every kernel that declares what it
-    changes."""
+    """Return the suite with a preset laid over every kernel that declares the changed fields."""
     preset = suite.find("presets", name)
     if preset is None or "kernels" not in suite.entries:
         return suite

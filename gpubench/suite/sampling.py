@@ -62,11 +62,15 @@ class OutputCheck(Model):
             raise problem("a reason goes with compare: false; remove one or add the other")
         if not self.compare and self.reason is None:
             raise problem("compare: false needs a reason: why may this output be anything?")
-        fields = ("rtol", "atol", "norm", "dtype")
-        given = [field for field in fields if getattr(self, field) is not None]
+        given = [rule for rule in self.rules() if getattr(self, rule) is not None]
         if not self.compare and given:
             raise problem(f"compare: false takes no {given[0]}; remove one of them", (given[0],))
         return self
+
+    @classmethod
+    def rules(cls) -> list[str]:
+        """Return the fields by which an output is compared; each is a field of ``Check`` too."""
+        return [name for name in cls.model_fields if name in Check.model_fields]
 
 
 class Check(Model):
@@ -124,7 +128,7 @@ class Check(Model):
         output = self.outputs.get(name) or self.outputs.get(name.partition(".")[0])
         if output is None:
             return self
-        own = output.model_dump(include={"rtol", "atol", "norm", "dtype"}, exclude_none=True)
+        own = output.model_dump(include={*output.rules()}, exclude_none=True)
         return self.model_copy(update=own)
 
     def uncompared(self) -> dict[str, str]:

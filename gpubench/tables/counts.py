@@ -354,7 +354,7 @@ def _line_cells(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
     diverging = counts.get("divergent_branches", 0)
     has_wavefronts = any(name.endswith("_wavefronts") for name in counts)
     return (
-        f"{100 * instructions / total:.1f} %" if total else "",
+        text.percent(instructions / total) if total else "",
         text.lanes_on(derived.inactive_lanes(counts)),
         text.sectors(derived.sectors_per_load(counts)),
         text.sectors(derived.sectors_per_store(counts)),

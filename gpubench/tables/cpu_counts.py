@@ -201,7 +201,7 @@ def _line_cells(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
     flops = derived.counted_flops(counts)
     names = ("load_bytes", "store_bytes", "calls")
     return (
-        f"{100 * counts.get('ir_instructions', 0) / total:.1f} %" if total else "",
+        text.percent(counts.get("ir_instructions", 0) / total) if total else "",
         f"{flops:,}" if flops else "",
         text.vectorized(derived.vectorized_share(counts)),
         *(f"{counts[name]:,}" if counts.get(name) else "" for name in names),

@@ -1,8 +1,7 @@
-"""Results of one commit in the formats of other programs: text for each, and Parquet.
+"""Results of one commit as text in the formats of other programs.
 
-Bencher and github-action-benchmark hold numbers by name, OpenMetrics numbers by labels. They have
-no place for why a case has no number, so that such cases are left out there. CSV and Parquet hold
-every case, with its status and reason.
+Bencher and github-action-benchmark hold numbers by name. Neither has a place for the reason why a
+case has no number: such cases are left out there. CSV holds every case, with its status and reason.
 """
 
 from __future__ import annotations
@@ -10,20 +9,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 from gpubench.analysis.costs import COSTS, total_costs, worst_resources
 from gpubench.report import text
 from gpubench.results import CaseCounts, CaseName, Row, Snapshot
 from gpubench.statuses import FAILURES
-
-ONE_SETUP = ("bencher", "github-action-benchmark")
-"""Formats in which a name tells no machine: they hold results of one machine and environment."""
 
 MAX_BENCHER_NAME = 1024
 """Characters of a benchmark's name (https://bencher.dev/docs/reference/bencher-metric-format)."""
@@ -107,7 +101,7 @@ def left_out(cases: Iterable[ExportedCase]) -> list[str]:
     if disturbed:
         lines.append(
             f"left out {text.plural(disturbed, 'time')} that other work on the machine disturbed: "
-            "measure again on a quiet machine; csv and parquet have them, with a column `disturbed`"
+            "measure again on a quiet machine; csv has them, with a column `disturbed`"
         )
     return lines
 
@@ -174,101 +168,12 @@ def _extra(case: ExportedCase) -> str:
     return "\n".join(filter(None, (speedup, device)))
 
 
-def openmetrics_text(cases: Sequence[ExportedCase]) -> str:
-    """Write OpenMetrics text: families with their type, unit and help, ending in ``# EOF``.
-
-    See https://prometheus.io/docs/specs/om/open_metrics_spec.
-    """
-    timed = [case for case in cases if case.has_time]
-    with_interval = [case for case in timed if case.interval]
-    with_speedup = [
-        case for case in timed if case.row.speedup and math.isfinite(case.row.speedup.value)
-    ]
-    snapshots = {case.snapshot.id: case.snapshot for case in cases}.values()
-    lines = [
-        *_family("gpubench_commit", "info", "", "Commit that the other samples are of."),
-        *(
-            _sample("gpubench_commit_info", _setup(one) | {"commit": one.commit.hash}, 1)
-            for one in snapshots
-        ),
-        *_family("gpubench_commit_date_seconds", "gauge", "seconds", "When it was committed."),
-        *(
-            _sample("gpubench_commit_date_seconds", _setup(one), one.commit.date)
-            for one in snapshots
-        ),
-        *_family("gpubench_time_seconds", "gauge", "seconds", "Median time of one run."),
-        *(_sample("gpubench_time_seconds", _labels(case), case.row.seconds) for case in timed),
-    ]
-    for end, which in enumerate(("low", "high")):
-        name = f"gpubench_time_{which}_seconds"
-        side = "Lower" if which == "low" else "Upper"
-        lines += _family(name, "gauge", "seconds", f"{side} end of the interval of the time.")
-        lines += [
-            _sample(name, _labels(case), case.interval[end])
-            for case in with_interval
-            if case.interval
-        ]
-    lines += _family(
-        "gpubench_speedup_ratio", "gauge", "ratio", "Time of the baseline over that of the case."
-    )
-    lines += [
-        _sample("gpubench_speedup_ratio", _labels(case), case.row.speedup.value)
-        for case in with_speedup
-        if case.row.speedup
-    ]
-    lines += _family(
-        "gpubench_cost", "gauge", "", "Counted work of one run on the device in software."
-    )
-    lines += [
-        _sample("gpubench_cost", {**_labels(case), "cost": cost}, count)
-        for case in cases
-        for cost, count in case.costs.items()
-    ]
-    return "\n".join([*lines, "# EOF", ""])
-
-
-def _family(name: str, kind: str, unit: str, meaning: str) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
-    if unit:
-        yield f"# UNIT {name} {unit}"
-    yield f"# HELP {name} {meaning}"
-
-
-def _sample(name: str, labels: Mapping[str, str], value: float | None) -> str:
-    pairs = ",".join(f'{label}="{_escaped(words)}"' for label, words in labels.items())
-    return f"{name}{{{pairs}}} {value!r}"
-
-
-def _escaped(words: str) -> str:
-    """Escape a label's value: backslash, quote and line feed, and nothing else."""
-    return words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _setup(snapshot: Snapshot) -> dict[str, str]:
-    return {"machine": snapshot.setup.machine, "environment": snapshot.setup.environment}
-
-
-def _labels(case: ExportedCase) -> dict[str, str]:
-    """Return the labels of a case, those that are empty left out, as they are the same as none."""
-    name, row = case.row.name, case.row
-    labels = {
-        "suite": name.suite,
-        "kernel": name.kernel,
-        "implementation": name.implementation,
-        "time": name.time,
-        "case": name.case,
-        "device": row.device,
-        **_setup(case.snapshot),
-    }
-    return {label: words for label, words in labels.items() if words}
-
-
 WRITERS: Mapping[str, Callable[[Sequence[ExportedCase]], str]] = {
     "bencher": bencher_json,
     "github-action-benchmark": action_json,
-    "openmetrics": openmetrics_text,
 }
-"""Formats that hold cases with a number alone."""
+"""Formats that hold cases with a number alone. A name there tells no machine: they hold results of
+one machine and environment."""
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -287,34 +192,6 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, list | dict):
         return json.dumps(value)
     return value
-
-
-def parquet_bytes(columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Write Parquet with DuckDB. ``columns`` are SQL types by names; JSON becomes text."""
-    import duckdb
-
-    from gpubench.report.exports import plain
-
-    kinds = {name: "VARCHAR" if kind == "JSON" else kind for name, kind in columns.items()}
-    with tempfile.TemporaryDirectory(prefix="gpubench-") as folder:
-        lines, written = Path(folder, "rows.json"), Path(folder, "rows.parquet")
-        with lines.open("w", encoding="utf-8") as file:
-            for row in rows:
-                cells = map(_json_cell, row)
-                file.write(json.dumps(dict(zip(columns, cells, strict=True)), default=plain) + "\n")
-        with duckdb.connect() as connection:
-            read = connection.read_json(str(lines), format="newline_delimited", columns=kinds)
-            read.write_parquet(str(written), compression="zstd")
-        return written.read_bytes()
-
-
-def _json_cell(value: Any) -> Any:
-    """Return what DuckDB reads back as the same value: numbers that JSON has not are text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, list):
-        return [*map(_json_cell, value)]
-    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
 
 
 def _nanoseconds(seconds: float) -> float:

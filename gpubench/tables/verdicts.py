@@ -45,9 +45,9 @@ class Undeclared:
     """Cases at sizes that no suite declares, as far as they say something of an implementation."""
 
     taken: tuple[tuple[Case, Verified], ...] = ()
-    """Those that the baseline can compute, and that the implementation does not refuse."""
+    """Sizes that the baseline can compute and the implementation does not refuse."""
     refused: tuple[tuple[Case, Verified], ...] = ()
-    """Those where the implementation alone raises an error: it does not take the size."""
+    """Sizes where the implementation alone raises an error: it does not take them."""
 
     @classmethod
     def of(

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpubench import numbers
 from gpubench.work.gpus import (
     SECTORS_PER_CLOCK,
     SUB_PARTITIONS,
@@ -145,7 +146,7 @@ def describe_bound(bound: Bound) -> str:
     """Return a bound in words that begin with "bound": nobody takes it for a time."""
     if not bound.by:
         return f"no bound on {bound.gpu}: nothing was counted that takes time"
-    return f"bound {_amount(bound.seconds)} on {bound.gpu}, by {BOUND_PARTS[bound.by]}"
+    return f"bound {numbers.seconds(bound.seconds)} on {bound.gpu}, by {BOUND_PARTS[bound.by]}"
 
 
 def bound_to_json(bound: Bound) -> dict[str, object]:
@@ -162,10 +163,3 @@ def _largest(gpu: str, parts: Mapping[str, float]) -> Bound:
     used = {name: seconds for name, seconds in parts.items() if seconds > 0}
     by = max(used, key=lambda name: used[name], default="")
     return Bound(gpu, used.get(by, 0.0), by, used)
-
-
-def _amount(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= 0.9995 * size:  # below, three digits do not round up to one of this unit
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

@@ -236,19 +236,19 @@ def test_a_hint_names_the_line_that_costs_more_than_it_must(
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:
     more = ("--lines", "--hints", "--gpu", "T4")
     shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", *more, code=1)
-    assert "bound 5.03 ns on T4, by sectors through the L1 caches" in shown
+    assert "bound 5.03\N{NARROW NO-BREAK SPACE}ns on T4, by sectors through the L1 caches" in shown
     lines = [line.split() for line in shown.splitlines()]
     right = next(line for line in lines if line[:2] == ["multiple.triple", "right"])
     assert right[2:6] == ["n=1024", "block=128", "device=cuda:0", "right"]
-    assert right[6:11] == ["1", "4.00", "4.00", "0", "100"]
+    assert right[6:11] == ["1", "4.0", "4.0", "0", "100"]
     (code,) = (line for line in shown.splitlines() if "out[i] = a[i] *" in line)
-    assert code.split()[3:7] == ["100", "%", "4.00", "4.00"]
+    assert code.split()[3:7] == ["100", "%", "4.0", "4.0"]
     assert (
         "SASS, each instruction counted once" in shown or "instructions are those of PTX" in shown
     )
     assert "T4 occupancy 100 %, by " in shown
     # A number with a unit of time is a bound, and says so.
-    units = [*re.finditer(r"[0-9][0-9.,]* ?(?:ns|µs|us|ms|s|seconds?)\b", shown)]
+    units = [*re.finditer(r"[0-9][0-9.,]*\s?(?:ns|µs|us|ms|s|seconds?)\b", shown)]
     assert units and all(shown[: found.start()].endswith("bound ") for found in units)
     assert "wrong: multiple.triple wrong n=1024 block=128 device=cuda:0: differs from" in shown
     assert (

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 
-import duckdb
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
@@ -103,34 +102,12 @@ def test_the_action_gets_a_list_of_smaller_is_better(project: Path) -> None:
     assert all({*one} >= {"name", "unit", "value"} for one in entries.values())
 
 
-def test_openmetrics_is_read_by_the_parser_of_prometheus(project: Path) -> None:
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
-
-    written = run("--format", "openmetrics").stdout
-    families = {one.name: one for one in parser.text_string_to_metric_families(written)}
-
-    assert written.endswith("# EOF\n")
-    time = families["gpubench_time_seconds"]
-    assert (time.type, time.unit) == ("gauge", "seconds")
-    first = next(one for one in time.samples if one.labels["implementation"] == "numpy")
-    assert first.value == 4e-6
-    assert first.labels == {
-        "suite": "add", "kernel": "add", "implementation": "numpy", "time": "kernel",
-        "case": "n=4", "device": "cpu", "machine": "runner", "environment": "virtualenv-py3.11",
-    }  # fmt: skip
-    (commit,) = families["gpubench_commit"].samples
-    assert (families["gpubench_commit"].type, commit.labels["commit"]) == ("info", "b" * 40)
-    costs = {one.labels["cost"]: one.value for one in families["gpubench_cost"].samples}
-    assert costs["global_load_sectors"] == 12
-
-
 def case(name: CaseName, **fields: object) -> export_formats.ExportedCase:
     snapshot = Snapshot(1, Setup('m"1\\', "env\n2"), Commit("c" * 40, 0.0))
     return export_formats.ExportedCase(snapshot, Row(name, "ok", **fields), {})  # type: ignore[arg-type]
 
 
-def test_labels_are_escaped_and_what_is_not_finite_is_left_out() -> None:
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+def test_numbers_that_are_not_finite_are_left_out() -> None:
     names = [CaseName("s", "k", "i", "kernel", f'name="{n}\\\n"') for n in range(4)]
     cases = [
         case(names[0], seconds=2.0, low=0.0, high=math.inf),
@@ -139,31 +116,11 @@ def test_labels_are_escaped_and_what_is_not_finite_is_left_out() -> None:
         case(names[3], seconds=1.0, low=math.nan, high=1.0),
     ]
 
-    written = export_formats.openmetrics_text(cases)
-    families = {one.name: one for one in parser.text_string_to_metric_families(written)}
-
-    (first, last) = families["gpubench_time_seconds"].samples
-    assert (first.value, last.value) == (2, 1)
-    assert first.labels["case"] == 'name="0\\\n"'
-    assert first.labels["machine"] == 'm"1\\'
-    assert families["gpubench_time_low_seconds"].samples == []
     assert [*json.loads(export_formats.bencher_json(cases)).values()] == [
         {"latency": {"value": 2e9}},
         {"latency": {"value": 1e9}},
     ]
     assert all("range" not in one for one in json.loads(export_formats.action_json(cases)))
-
-
-def test_openmetrics_has_every_family_once_and_its_samples_below_it(project: Path) -> None:
-    lines = run("--format", "openmetrics").stdout.splitlines()
-
-    seen: list[str] = []
-    for line in lines[:-1]:
-        if line.startswith("# TYPE "):
-            seen.append(line.split()[2])
-        assert line.split()[2 if line.startswith("#") else 0].startswith(seen[-1])
-    assert len(seen) == len({*seen}) == 7
-    assert lines[-1] == "# EOF"
 
 
 def test_csv_has_every_case_with_its_status_and_the_columns_of_query(project: Path) -> None:
@@ -175,24 +132,6 @@ def test_csv_has_every_case_with_its_status_and_the_columns_of_query(project: Pa
     assert float(numpy["seconds"]) == 4e-6
     assert json.loads(numpy["rounds"]) == [3.9e-6, 3.95e-6, 4e-6, 4.05e-6, 4.2e-6]
     assert next(row["reason"] for row in rows if row["status"] == "skipped") == "too large"
-
-
-def test_parquet_keeps_types(project: Path) -> None:
-    run("--format", "parquet", "--output", "cases.parquet")
-
-    rows = duckdb.sql(
-        "select seconds, rounds, sizes, date from 'cases.parquet' where implementation = 'numpy'"
-    )
-    kinds = [str(kind) for kind in rows.types]
-    assert kinds == ["DOUBLE", "DOUBLE[]", "VARCHAR", "TIMESTAMP"]
-    (seconds, rounds, sizes, date) = rows.fetchall()[0]
-    assert (seconds, rounds[0], json.loads(sizes), f"{date:%F}") == (
-        4e-6, 3.9e-6, {"n": 4}, "1970-01-03",
-    )  # fmt: skip
-
-
-def test_parquet_is_no_text(project: Path) -> None:
-    assert "--output cases.parquet" in run("--format", "parquet", code=2).stderr
 
 
 def test_another_commit_is_named_as_git_names_it(project: Path) -> None:
@@ -212,9 +151,8 @@ def test_a_format_without_machines_takes_one_machine(project: Path) -> None:
     assert "--machine laptop --environment virtualenv-py3.11" in refused
     content = json.loads(run("--format", "bencher", "--machine", "laptop").stdout)
     assert content[f"{NUMPY} n=4"]["latency"]["value"] == 1e9
-    written = run("--format", "openmetrics").stdout
-    assert 'machine="laptop"' in written
-    assert 'machine="runner"' in written
+    rows = [*csv.DictReader(StringIO(run("--format", "csv").stdout))]
+    assert {row["machine"] for row in rows} == {"laptop", "runner"}
 
 
 def test_no_results_say_what_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +178,7 @@ def test_a_name_that_is_too_long_for_bencher_keeps_both_ends() -> None:
 
 
 def test_the_command_offers_the_formats_that_exist() -> None:
-    assert (*export_formats.WRITERS, "csv", "parquet") == EXPORT_FORMATS
+    assert (*export_formats.WRITERS, "csv") == EXPORT_FORMATS
 
 
 @pytest.mark.parametrize("writer", export_formats.WRITERS.values())

@@ -121,7 +121,7 @@ def test_the_json_of_a_report_has_the_cases_that_are_kept(measured: Path) -> Non
     assert '"numba"' in shown
 
 
-@pytest.mark.parametrize("format_name", ["csv", "openmetrics"])
+@pytest.mark.parametrize("format_name", ["csv", "bencher"])
 def test_an_export_has_the_cases_that_are_kept(measured: Path, format_name: str) -> None:
     exported = run("export", "--format", format_name, "-a", "implementation=numba").stdout
     assert "numba_cuda" not in exported

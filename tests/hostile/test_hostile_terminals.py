@@ -86,7 +86,7 @@ def test_an_optimizing_python_changes_nothing(project: Path, level: str) -> None
 
 
 def test_a_schema_without_its_texts_is_refused(project: Path) -> None:
-    code, output, said = run(project, ["schema", "--reference"], "-OO")
+    code, output, said = run(project, ["schema"], "-OO")
 
     assert (code, output) == (2, "")
     assert said.startswith("gpubench: the meanings of fields are docstrings, which Python leaves")

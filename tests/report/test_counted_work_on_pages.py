@@ -374,7 +374,7 @@ def test_in_the_section_work_only_a_bound_has_a_unit_of_time(pages: Path) -> Non
     bounds = [text for text in said if TIME.search(text)]
     assert len(bounds) == 5
     for text in bounds:
-        assert re.fullmatch(r"bound [0-9.]+ (ns|µs|ms|s) on .*, by .*", text)
+        assert re.fullmatch(r"bound [0-9.]+\s(ns|µs|ms|s) on .*, by .*", text)
     assert [text for text in said if SPEED.search(text)] == []
 
 

@@ -27,8 +27,8 @@ READING = (
     ("compare", "cccccccc", "master"),
     ("query",),
     ("query", "select * from results"),
-    ("export", "--format", "openmetrics"),
-    ("export", "--format", "parquet", "--output", "cases.parquet"),
+    ("export", "--format", "bencher"),
+    ("export", "--format", "csv", "--output", "cases.csv"),
 )
 
 

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("gpubench", "softcuda", "suites", "reports", "docs", "tests", "scripts", "benchmarks")
 NEEDED = (
     "conftest.py",
-    "costs.txt",
     "pyproject.toml",
     "asv.conf.json",
     "README.md",

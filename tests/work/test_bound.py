@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
+from gpubench.numbers import SPACE
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.tables.counts import bounds_of
 from gpubench.work.bound import (
@@ -136,11 +137,11 @@ def test_an_empty_launch_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(2.0, "2 s"), (0.99999, "1 s"), (1.5e-3, "1.5 ms"), (1e-6, "1 µs"), (3.21e-8, "32.1 ns")],
+    [(2.0, "2.00{}s"), (0.99999, "1.00{}s"), (1.5e-3, "1.50{}ms"), (3.21e-8, "32.1{}ns")],
 )
 def test_words_say_that_it_is_a_bound(seconds: float, shown: str) -> None:
     bound = Bound("H100", seconds, "issue", {"issue": seconds})
-    assert describe_bound(bound) == f"bound {shown} on H100, by issue slots"
+    assert describe_bound(bound) == f"bound {shown.format(SPACE)} on H100, by issue slots"
     # However it gets into a text, it says so.
     assert f"{bound}" == str(bound) == describe_bound(bound)
 

@@ -152,7 +152,7 @@ class Known:
 
     axes: tuple[str, ...]
     rows: tuple[Row, ...]
-    """Those that have a time which nothing disturbed."""
+    """Cases with an undisturbed time."""
     ways: tuple[Way, ...]
     disturbed: int
     """How many times are left out, because other work on the machine disturbed them."""

@@ -33,7 +33,7 @@ class Machine:
     gpus: tuple[str, ...]
     """Names of the CUDA devices, in their order."""
     environments: tuple[str, ...]
-    """asv's names of those that it measures in."""
+    """asv's names of the environments that a share measures in."""
 
     @property
     def kind(self) -> tuple[object, ...]:

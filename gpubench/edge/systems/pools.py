@@ -93,11 +93,11 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @contextmanager
 def starting_workers() -> Iterator[None]:
-    """Have processes that are started meanwhile use one thread in each library, and import nothing
-    that tasks do not ask for.
+    """Start workers inside the block with one thread in each library, and without imports that no
+    task asks for.
 
-    They would import the main module of this program, as those of any program do, which here is one
-    that measures: its imports would be part of the time that a pool takes to start.
+    A worker imports the main module of its parent. Here that module measures, and its imports would
+    count as time that a pool takes to start.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -155,8 +155,8 @@ def locks_without_names() -> Iterator[None]:
 
 
 class SharedMapping:
-    """Memory that processes share. It has no name that could be left behind: other processes open
-    it by this one's descriptor, and it is gone with the last that has it, however they end.
+    """Memory that processes share. The memory has no name that could be left behind: others
+    open the descriptor of this process, and the system frees the memory with the last of them.
 
     Raises ``DeviceMemoryError`` where there is no room for so many bytes.
     """

@@ -59,12 +59,11 @@ class MemoryObserver(Observer):
 
 
 def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
-    """Return the most bytes that one run holds beyond what is held before it, by this process and
-    those that it started, its result included; ``None`` where the system does not tell, or where
-    the device's memory is elsewhere.
+    """Return the most bytes that one run adds in this process and its descendants, the result
+    included; ``None`` where the system does not tell, or where the device's memory is elsewhere.
 
-    Of this process no peak is missed, unless the run maps files; of others one may be that lasts
-    for less than a look (``watcher.PERIOD``).
+    No peak of this process is missed, unless the run maps files. A peak of another process may be
+    missed that is shorter than the time between two looks (``watcher.PERIOD``).
     """
     place = registry.get(case.backend).memory_place(case.device)
     if sys.platform != "linux" or place == "elsewhere":

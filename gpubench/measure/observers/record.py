@@ -1,4 +1,4 @@
-"""Writes what becomes of a case, and the medians of its rounds, into the record."""
+"""Writes a case's status and the medians of its rounds into the record."""
 
 from __future__ import annotations
 
