@@ -211,6 +211,8 @@ class SnapshotComparison:
     """What cases of a kind share between the two runs."""
     method: str = ""
     """How both were measured in turn, a sentence or two; empty for stored results."""
+    busy: str = ""
+    """What other work kept the machine busy as measuring in turn began; empty without any."""
 
     @property
     def counts(self) -> dict[str, int]:
