@@ -351,6 +351,8 @@ def _exit_with_findings(
     if not is_counted and not any(view.is_compared for view in views):
         lost = sum(view.only_old.count + view.only_new.count for view in views)
         renamed = "; a renamed suite or kernel keeps its history with `was:`" if lost else ""
+        if renames := [words for view in views for words in view.renames]:
+            renamed = f"; {'; '.join(renames)}"
         raise GpubenchError(
             f"nothing was compared: {request.old} and {request.new} have no case with a result on "
             f"both sides{renamed}"

@@ -71,6 +71,9 @@ COMPARED: tuple[ComparisonVerdict, ...] = (
 )
 """Verdicts of cases that have a result on both sides, if a failure counts as one."""
 
+_MAX_RENAMES = 3
+"""Proposals of ``was:`` lines; more are proposed when these are written."""
+
 _NAMED = 4
 """Cases of one side only that are named; the rest is counted."""
 
@@ -128,6 +131,8 @@ class ComparisonView:
     facts: tuple[FactRow, ...]
     unfinished: tuple[str, ...]
     """Of each side that has some: times of a run that was not finished."""
+    renames: tuple[str, ...] = ()
+    """Proposals of `was:` lines for names that one side alone has."""
     not_compared: tuple[str, ...] = ()
     """Verdict, how many cases and why, of cases on both sides that have no verdict of a change."""
     machine_state: tuple[str, ...] = ()
@@ -198,6 +203,7 @@ def comparison_view(
             for side, words in stopped
             if words
         ),
+        renames=tuple(rename.words for rename in comparison.renames[:_MAX_RENAMES]),
         not_compared=tuple(not_compared(comparison)),
         machine_state=tuple(machine_state(comparison)),
         to_decide=longer_command(comparison),
@@ -291,6 +297,7 @@ def suspects_command(comparison: SnapshotComparison) -> str:
 def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
     """Say what stays open of stored runs, how large a change would have shown, and which command
     decides."""
+    yield from (f"{rename.words}." for rename in comparison.renames[:_MAX_RENAMES])
     if comparison.method:  # measured in turn, which says so itself
         return
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
