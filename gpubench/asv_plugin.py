@@ -260,7 +260,7 @@ def say_what_can_be_found() -> None:
         return
     finds = "names suspects, and calls no case slower or faster"
     if count > 1:
-        finds = "finds a doubling in about half of the cases, and next to nothing below 1.5x"
+        finds = "finds a doubling in a quarter to two thirds of the cases"
     each = "one process" if count == 1 else f"{count:g} processes"
     log.info(
         f"gpubench: each case has {each}: `gpubench compare` of such runs {finds}; it finds a "

@@ -329,7 +329,10 @@ const gpubench = (() => {
   };
 
   // The words of columns that have nothing else.
-  const WORDS = { speedup: speedupsText, note: ({ note }) => note };
+  const WORDS = {
+    speedup: speedupsText,
+    note: ({ note }) => note,
+  };
 
   // Choosing
 

@@ -5,7 +5,7 @@ of 3 to 60 neighbouring commits of all of a setup's cases are judged as a report
 
 - as they are: a row among *regressions* is false where the ten commits after it are not slower than
   the ten before it by a third of what it says (geometrically),
-- with their commits in another order, where every row among *regressions* is false,
+- with the commits of each case in another order, where every row among *regressions* is false,
 - with one case in ten five times slower at the newest commit: listed as a step or to be checked.
 """
 
@@ -22,7 +22,7 @@ from figures import add_option, record, recording
 
 from gpubench.analysis.changes import Change
 from gpubench.analysis.shared import judge_times
-from gpubench.results import CaseHistories, open_table
+from gpubench.results import CaseHistories, Times, open_table
 
 AROUND = 10
 """Commits on each side of a row that confirm it or not."""
@@ -57,8 +57,8 @@ def histories(store: Path) -> Iterator[CaseHistories]:
     table = open_table(store)
     for setup in table.setups[:MAX_SETUPS]:
         history = table.history(setup)
-        measured = (~np.isnan(history.judged[0])).sum(axis=0) if history.names else np.zeros(0)
-        kept = np.flatnonzero(2 * measured >= np.median(measured)) if measured.size else measured
+        measured = (~np.isnan(history.judged[0])).sum(axis=0)
+        kept = np.flatnonzero(2 * measured >= np.median(measured))
         if len(kept) >= 3 * AROUND:
             yield table.history(setup, None, [history.snapshots[place] for place in kept.tolist()])
     table.close()
@@ -73,33 +73,30 @@ def judged(
         return counts
     for _ in range(windows):
         start = int(chance.integers(0, len(history.snapshots) - length + 1))
+        window = history.judged[:, :, start : start + length]
         counts["cases"] += len(history.names)
-        for case, change in rows(history, np.arange(start, start + length)):
+        for case, change in rows(history, window):
             is_step = change.kind == "step"
             counts["rows" if is_step else "to be checked"] += 1
             counts["false"] += is_step and not confirmed(history, case, start, change)
-        mixed = start + chance.permutation(length)
+        orders = chance.permuted(np.tile(np.arange(length), (len(history.names), 1)), axis=1)
+        mixed = np.take_along_axis(window, orders[None], axis=2)
         counts["shuffled"] += sum(change.kind == "step" for _, change in rows(history, mixed))
         planted = np.ones((len(history.names), length))
-        of_window = history.judged[0, :, start : start + length]
-        known = ~np.isnan(of_window[:, -1]) & ((~np.isnan(of_window)).sum(axis=1) >= 3)
+        known = ~np.isnan(window[0, :, -1]) & ((~np.isnan(window[0])).sum(axis=1) >= 3)
         chosen = np.flatnonzero((chance.random(len(known)) < 0.1) & known)
         planted[chosen, -1] = PLANTED
         found = {
-            case
-            for case, change in rows(history, np.arange(start, start + length), planted)
-            if change.after >= length - 2
+            case for case, change in rows(history, window * planted) if change.after >= length - 2
         }
         counts["planted"] += len(chosen)
         counts["listed"] += len(found.intersection(chosen.tolist()))
     return counts
 
 
-def rows(
-    history: CaseHistories, places: np.ndarray, factors: np.ndarray | float = 1.0
-) -> Iterator[tuple[int, Change]]:
+def rows(history: CaseHistories, window: Times) -> Iterator[tuple[int, Change]]:
     """Yield the slower changes of the cases over a window, with the index of the case."""
-    verdicts, _ = judge_times(history.names, history.judged[:, :, places] * factors)
+    verdicts, _ = judge_times(history.names, window)
     for case, verdict in enumerate(verdicts):
         yield from ((case, change) for change in verdict.changes if change.slower)
 

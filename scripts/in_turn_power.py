@@ -32,7 +32,7 @@ from gpubench.measure.in_turn import LIKELIEST_SHARE
 FACTORS = (1.1, 1.2, 1.3, 1.5, 2.0, 3.0)
 SCATTERS = (0.03, 0.05, 0.07, 0.2)
 MAX_PAIRS = 400
-GROUP = "in-turn"
+GROUP = "in_turn"
 
 Draw = Callable[[], float]
 

@@ -82,7 +82,8 @@ class AccessCounts:
     uniform: int
     """Requests whose lanes all have one place."""
     padded: int
-    """Of shared memory: wavefronts, by the addresses, if each row were one element longer."""
+    """Of shared memory: wavefronts, by the addresses, if each row were one element longer, from the
+    first request with a conflict on."""
     sectors: int
     """Different sectors of global memory in the launch."""
     block_sectors: int

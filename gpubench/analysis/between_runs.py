@@ -51,7 +51,7 @@ MAX_P_FEW = 0.0003
 
 MANY_PROCESSES = 4
 
-SUSPECT_P = 0.02
+SUSPECT_P = 0.05
 """Largest p-value of a suspect, with one process on a side."""
 
 SURE_RATE = 0.01

@@ -91,7 +91,7 @@ LEARNING_STEPS = 30
 CHANGED_SHARE = 0.1
 """Share of changed cases that learning the scatter assumes."""
 
-PRIOR_CASES = 4.0
+PRIOR_WORTH_CASES = 4.0
 """Cases that the default prior counts for beside the cases of a kind."""
 
 _LOG_CONSTANT = math.lgamma((NU + 1) / 2) - math.lgamma(NU / 2) - math.log(NU * math.pi) / 2
@@ -135,7 +135,7 @@ def learn_priors(firsts: Sequence[Floats], kinds: Sequence[str]) -> list[Floats]
         for _ in range(LEARNING_STEPS):
             shares = weights * evidence
             shares /= shares.sum(1, keepdims=True)
-            total = PRIOR_CASES * base + shares.sum(0)
+            total = PRIOR_WORTH_CASES * base + shares.sum(0)
             weights = total / total.sum()
         for place, share in zip(places, shares, strict=True):
             others = total - share

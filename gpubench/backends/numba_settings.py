@@ -19,7 +19,7 @@ EFFECTS: dict[Setting, str] = {
     "DISABLE_JIT": "so that nothing would be compiled",
     "ENABLE_CUDASIM": "so that Numba's simulator runs kernels as Python",
 }
-NUMBA_CONFIG_FILE = ".numba_config.yaml"
+SETTINGS_FILE = ".numba_config.yaml"
 """The file of settings that Numba reads in the working folder (Numba's manual, *Environment
 variables*)."""
 _DECORATED = re.compile(r"@(\w+\.)*n?jit\s*(\(|#|$)")
@@ -34,7 +34,7 @@ def why_off(setting: Setting) -> str | None:
     variable, effect = f"NUMBA_{setting}", EFFECTS[setting]
     if os.environ.get(variable, "0") not in ("", "0"):
         return f"{variable} is set, {effect}: unset it"
-    file = Path(NUMBA_CONFIG_FILE)
+    file = Path(SETTINGS_FILE)
     if "numba" not in sys.modules and not file.exists():
         return None
     with suppress(ImportError):  # without Numba nothing is compiled anyway, and others say so

@@ -38,7 +38,7 @@ _COUNT = (
     "\tpopfq",
     "\tleaq 128(%rsp), %rsp",
 )
-_LABEL = re.compile(r'^("[^"]+"|[\w.$]+):')
+_ASSEMBLY_LABEL = re.compile(r'^("[^"]+"|[\w.$]+):')
 _SECTION = re.compile(r"^\s*\.(?:text|section|data|bss)\b")
 _JUMP = re.compile(r"^\tj\w+\s")
 _ESCAPES = str.maketrans({"\\": "\\5C", '"': "\\22", "\t": "\\09"})
@@ -65,7 +65,7 @@ def instrument_assembly(text: str, number: int) -> CountedAssembly:
         line = raw if '"' in raw else raw.split("#")[0].rstrip()
         if _SECTION.match(line):
             is_code = "text" in line.split(",")[0]
-        elif is_code and _LABEL.match(line):
+        elif is_code and _ASSEMBLY_LABEL.match(line):
             begins = True
         elif is_code and re.match(r"^\t[a-z]", line):
             if begins:

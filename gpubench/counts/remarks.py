@@ -26,6 +26,8 @@ _VECTORIZED = re.compile(
     r"vectorized loop \(vectorization width: (\d+), interleaved count: (\d+)\)"
 )
 _NOT_VECTORIZED = "loop not vectorized"
+_IS_VECTORIZED = "vectorization and interleaving are explicitly disabled, or the loop has already"
+"""Beginning of what LLVM says of the rest of a loop that it has vectorized."""
 _CONTINUATIONS = (b"Backward loop carried", b"Forward loop carried", b"Unknown data dependence")
 """Beginnings of second lines of remarks (LLVM, ``LoopAccessAnalysis.cpp``)."""
 
@@ -141,6 +143,25 @@ ADVICE = (
         "a copy",
     ),
     Advice(
+        "cannot prove it is safe to reorder memory operations",
+        "accesses of several turns may meet in one element",
+        "write to another array than is read from; index by the loop's variable",
+        "memory for another array",
+    ),
+    Advice(
+        "Too many SCEV assumptions need to be made and checked at runtime",
+        "LLVM would have to test too much before the loop: strides, bounds, overlaps",
+        "declare arrays contiguous (`::1`); take shapes into local variables; write fewer arrays "
+        "in one loop",
+        "a second pass over memory where a loop is split",
+    ),
+    Advice(
+        "runtime SCEV checks needed",
+        "LLVM would have to test before the loop, in code that it makes small",
+        "declare arrays contiguous (`::1`); take the loop out of paths that end in an exception",
+        "nothing",
+    ),
+    Advice(
         "control flow cannot be substituted for a select",
         "an `if` guards work that must not be done for other elements",
         "compute both sides and choose: `x if condition else y` over values that are loaded anyway",
@@ -226,7 +247,11 @@ class RemarkReader:
 
 
 def parse_remarks(lines: Iterable[bytes]) -> list[LoopRemark]:
-    """Read LLVM's remarks. That a loop is missed follows the reason, at the line of the loop."""
+    """Read LLVM's remarks of a module. That a loop is missed follows the reason, at the line of the
+    loop.
+
+    LLVM looks at each loop several times: what it has vectorized at last has no reason.
+    """
     remarks: list[LoopRemark] = []
     reason: tuple[str, int] | None = None
     for line in lines:
@@ -241,6 +266,10 @@ def parse_remarks(lines: Iterable[bytes]) -> list[LoopRemark]:
             reason = words.removeprefix(f"{_NOT_VECTORIZED}: "), number
         elif words == _NOT_VECTORIZED:
             said, where = reason or ("LLVM gives no reason", number)
-            remarks.append(LoopRemark(file, number, said, where))
+            if not said.startswith(_IS_VECTORIZED):
+                remarks.append(LoopRemark(file, number, said, where))
             reason = None
-    return remarks
+    vectorized_lines = {(one.file, one.line) for one in remarks if one.reason is None}
+    return [
+        one for one in remarks if one.reason is None or (one.file, one.line) not in vectorized_lines
+    ]

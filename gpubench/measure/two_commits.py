@@ -35,8 +35,7 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings
 from gpubench.measure.conditions import why_stopped
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import Bench
-from gpubench.measure.observers.turns import FIRST, PIPES
-from gpubench.measure.observers.turns import VARIABLE as TURNS_VARIABLE
+from gpubench.measure.observers.turns import FIRST_FILE, PIPES, TURNS_VARIABLE
 from gpubench.measure.outcomes import case_record
 from gpubench.processes import how_it_ended
 from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
@@ -344,7 +343,7 @@ class CommitInstaller:
             path.unlink(missing_ok=True)
             os.mkfifo(path)
             pipes.append(os.open(path, os.O_RDWR))
-        (self._temporary / FIRST).write_text(first)
+        (self._temporary / FIRST_FILE).write_text(first)
         return pipes
 
     def describe(self, label: str, folder: str) -> CommitSide:

@@ -47,8 +47,8 @@ class Unanswered(GpubenchError):
 
 
 FORKED_AFTER_OPENMP = (
-    "its process forked after a parallel function of Numba's had started OpenMP there, and GNU's "
-    "OpenMP ends such a fork, for which a pool waits for ever: start processes by `spawn`, before "
+    "its process forked after a parallel function of Numba's had started OpenMP there. GNU's "
+    "OpenMP ends such a fork, and a pool waits for it for ever: start processes by `spawn`, before "
     "the first parallel function, or with NUMBA_THREADING_LAYER=workqueue"
 )
 """https://numba.readthedocs.io/en/stable/user/threading-layer.html#extra-notes"""

@@ -49,7 +49,7 @@ MIN_SHARED_SHOWN = math.log(1.01)
 """Less is taken out without a word."""
 
 SHARED_LARGE = (
-    " Of {kinds} it is so large that no case is called sure, and a case is called only where it "
+    " Of {kinds} it is so large that no case is called sure. A case is called there only where it "
     "differs with it and without it."
 )
 

@@ -199,9 +199,10 @@ static void count_request(const sc_block *block, uint32_t number, const request 
                           enum sc_code_space space) {
   sc_counts *counts = block->grid->counts;
   sums *sum = &counts->of_accesses[number][space];
-  uint64_t before = sum->passes;
+  uint64_t passes = sum->passes, ideal = sum->ideal;
   sc_add_request(sum, one, &block->grid->module->accesses[number], space);
-  sc_facts_add(&counts->facts, block, number, one, space, sum->passes - before);
+  sc_facts_add(&counts->facts, block, number, one, space, sum->passes - passes,
+               sum->ideal - ideal);
 }
 
 static void count_off(const sc_block *block, uint32_t number, const request *all) {
@@ -602,7 +603,8 @@ void sc_counts_end(sc_grid *grid) {
   forget_grown(grid->counts);
   sc_facts_settle(facts, grid);
   if (grid->error) /* sc_counts_missing */;
-  else if (grid->counts->failed || facts->failed) keep(grid->launch, NULL, "there was no memory for what it did");
+  else if (grid->counts->failed || facts->failed)
+    keep(grid->launch, NULL, "there was no memory for what it did");
   else keep(grid->launch, grid, NULL);
   sc_facts_end(facts, grid);
 }

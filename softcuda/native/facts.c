@@ -108,32 +108,42 @@ static void note_even_steps(known *x, const request *one) {
   *x = (known){differs ? SC_VARIES : SC_FIXED, (int64_t)step};
 }
 
-/* Notes the steps between lanes that are neighbours in x, and in y where a warp has several rows. */
-static void find_steps(const sc_grid *grid, const request *one, known *x, known *y) {
-  uint32_t width = grid->launch->block[0], height = grid->launch->block[1];
+/* Notes the steps between lanes that are neighbours in x, and in y where a warp has more rows. */
+static void find_steps(const struct sc_facts *all, const sc_grid *grid, const request *one,
+                       known *x, known *y) {
+  uint32_t width = grid->launch->block[0];
   if (width % SC_WARP == 0 && is_dense(one)) {
     note_even_steps(x, one);
     return;
   }
-  if (width % SC_WARP == 0) { /* the lanes of a warp are neighbours in x */
-    for (uint32_t i = 1; i < one->count; i++)
-      if (one->lanes[i] == one->lanes[i - 1] + 1)
-        note(x, (int64_t)(one->places[i] - one->places[i - 1]));
-    return;
-  }
   uint64_t of_lane[SC_WARP];
-  uint32_t present = 0, first = one->warp * SC_WARP;
+  uint32_t present = 0;
   for (uint32_t i = 0; i < one->count; i++) {
     of_lane[one->lanes[i]] = one->places[i];
     present |= 1u << one->lanes[i];
   }
-  for (uint32_t i = 0; i < one->count; i++) {
-    uint32_t lane = one->lanes[i], linear = first + lane;
-    if (linear % width + 1 < width && lane + 1 < SC_WARP && present >> (lane + 1) & 1)
-      note(x, (int64_t)(of_lane[lane + 1] - one->places[i]));
-    if (linear / width % height + 1 < height && lane + width < SC_WARP &&
-        present >> (lane + width) & 1)
-      note(y, (int64_t)(of_lane[lane + width] - one->places[i]));
+  uint32_t pairs = all->next_x[one->warp] & present & present >> 1;
+  for (; pairs; pairs &= pairs - 1) {
+    int lane = __builtin_ctz(pairs);
+    note(x, (int64_t)(of_lane[lane + 1] - of_lane[lane]));
+  }
+  if (width >= SC_WARP) return;
+  pairs = all->next_y[one->warp] & present & present >> width;
+  for (; pairs; pairs &= pairs - 1) {
+    int lane = __builtin_ctz(pairs);
+    note(y, (int64_t)(of_lane[lane + (int)width] - of_lane[lane]));
+  }
+}
+
+/* Which lanes have a neighbour in x, or in y, in their own warp. */
+static void find_neighbours(struct sc_facts *all, const sc_grid *grid) {
+  uint32_t width = grid->launch->block[0], height = grid->launch->block[1];
+  for (uint32_t linear = 0; linear < grid->threads; linear++) {
+    uint32_t warp = linear / SC_WARP, lane = linear % SC_WARP;
+    if (!lane) all->next_x[warp] = all->next_y[warp] = 0;
+    if (linear % width + 1 < width && lane + 1 < SC_WARP) all->next_x[warp] |= 1u << lane;
+    if (linear / width % height + 1 < height && lane + width < SC_WARP)
+      all->next_y[warp] |= 1u << lane;
   }
 }
 
@@ -177,12 +187,13 @@ static uint64_t count_padded(const request *one, const sc_code_access *access, u
 }
 
 static void add_shared(facts *f, const request *one, const sc_code_access *access, const known *x,
-                       const known *y, uint64_t passes) {
+                       const known *y, uint64_t passes, uint64_t ideal) {
   int64_t pitch = wider(x, access->size);
   if (wider(y, access->size) > pitch) pitch = wider(y, access->size);
   if (x->state == SC_VARIES || y->state == SC_VARIES) f->pitch.state = SC_VARIES;
   else if (pitch) note(&f->pitch, pitch);
-  f->padded += pitch && f->pitch.state == SC_FIXED
+  f->conflicts |= passes > ideal;
+  f->padded += pitch && f->conflicts && f->pitch.state == SC_FIXED
                    ? count_padded(one, access, (uint64_t)pitch) : passes;
 }
 
@@ -236,16 +247,16 @@ void sc_facts_settle(struct sc_facts *all, const sc_grid *grid) {
 /* ---- a request, a launch --------------------------------------------------------------------- */
 
 void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, const request *one,
-                  enum sc_code_space space, uint64_t passes) {
+                  enum sc_code_space space, uint64_t passes, uint64_t ideal) {
   const sc_code_access *access = &block->grid->module->accesses[number];
   facts *f = &all->of_accesses[number][space];
   known x = {0}, y = {0};
   if (space == SC_IN_NONE) return;
-  find_steps(block->grid, one, &x, &y);
+  find_steps(all, block->grid, one, &x, &y);
   join(&f->step_x, &x);
   join(&f->step_y, &y);
   f->uniform += is_uniform(one);
-  if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes);
+  if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes, ideal);
   if (space == SC_IN_GLOBAL && !add_places(all, f, block, one, &x, access->kind == SC_LOADS))
     all->failed = true;
   if (has_rows_of_warps(block->grid)) note_lead(all, block, number, one, space);
@@ -257,6 +268,7 @@ bool sc_facts_begin(struct sc_facts *all, const sc_grid *grid) {
   all->off = sc_pool_take(&all->off_pool, count * sizeof *all->off, true);
   all->leads = sc_pool_take(&all->lead_pool, count * sizeof *all->leads, true);
   all->lead_spaces = sc_pool_take(&all->space_pool, count, true);
+  find_neighbours(all, grid);
   all->lead_block = 0;
   all->failed = false;
   all->loaded = (sector_set){0};

@@ -24,8 +24,9 @@ typedef struct sector_set {
 typedef struct facts {
   uint64_t uniform;        /* requests whose lanes have one place */
   known step_x, step_y;    /* bytes for one step of threadIdx.x, and of threadIdx.y */
-  known pitch;             /* of shared memory: bytes from row to row, of requests that go along a column */
-  uint64_t padded;         /* passes that all requests would take if rows were one element longer */
+  known pitch;             /* of shared memory: bytes from row to row of a column */
+  bool conflicts;          /* a request has taken more passes than the ideal */
+  uint64_t padded;         /* passes; from the first conflict on, of rows one element longer */
   sector_set all, by_block; /* different sectors of global memory: in all, and in each block */
 } facts;
 
@@ -40,6 +41,7 @@ struct sc_facts {
   lead (*leads)[SC_WARP]; /* of the requests in one space of each access */
   uint8_t *lead_spaces;
   uint64_t lead_block;
+  uint32_t next_x[SC_WARP], next_y[SC_WARP]; /* lanes of each warp with a neighbour in it */
   sector_set loaded; /* sectors that any load of a block asks for */
   bool failed;
   struct sc_pool facts_pool, off_pool, lead_pool, space_pool;
@@ -47,9 +49,9 @@ struct sc_facts {
 
 /* Takes what is needed for a launch; false: no memory. */
 bool sc_facts_begin(struct sc_facts *facts, const sc_grid *grid);
-/* Adds a request of a warp, whose passes were counted. */
+/* Adds a request of a warp, whose passes were counted, and those that would do. */
 void sc_facts_add(struct sc_facts *facts, const sc_block *block, uint32_t number,
-                  const request *one, enum sc_code_space space, uint64_t passes);
+                  const request *one, enum sc_code_space space, uint64_t passes, uint64_t ideal);
 /* Compares the rows of the last block. */
 void sc_facts_settle(struct sc_facts *facts, const sc_grid *grid);
 /* Gives back what grew. */

@@ -122,4 +122,4 @@ def test_json_has_counts_and_instructions_where_these_are_asked_for(
 def test_callgrind_alone_is_refused() -> None:
     result = CliRunner().invoke(main, ["count", "--callgrind"])
     assert result.exit_code == 2
-    assert "--callgrind counts on the CPU: give --cpu too" in result.output
+    assert "--callgrind and --machine count on the CPU: give --cpu too" in result.output

@@ -164,7 +164,7 @@ def test_the_command_for_a_failed_case_names_that_case(
     ("processes", "words"),
     [
         (1, "each case has one process: `gpubench compare` of such runs names suspects"),
-        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in about"),
+        (2, "each case has 2 processes: `gpubench compare` of such runs finds a doubling in a"),
         (4, ""),
     ],
 )

@@ -29,6 +29,18 @@ def test_a_reason_belongs_to_the_loop_that_is_named_after_it() -> None:
     ]
 
 
+def test_a_loop_that_is_vectorized_at_last_has_no_reason() -> None:
+    words = """\
+remark: sums.py:25:1: loop not vectorized: call instruction cannot be vectorized
+remark: sums.py:24:1: loop not vectorized
+remark: sums.py:24:1: vectorized loop (vectorization width: 8, interleaved count: 4)
+remark: sums.py:24:1: loop not vectorized: vectorization and interleaving are explicitly \
+disabled, or the loop has already been vectorized
+remark: sums.py:24:1: loop not vectorized
+"""
+    assert parse_remarks(words.encode().splitlines()) == [LoopRemark("sums.py", 24, None, width=8)]
+
+
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.pattern)
 def test_every_reason_says_what_to_do_and_what_that_costs(advice: Any) -> None:
     assert advice_for(f"{advice.pattern} and more") == advice

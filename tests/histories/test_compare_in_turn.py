@@ -110,3 +110,20 @@ def test_a_commit_that_cannot_be_installed_ends_it_with_what_failed(two):
 def test_a_commit_that_git_does_not_know(two):
     printed = two.run("gpubench", "compare", "--measure", "nowhere", "HEAD", "s", code=2).stdout
     assert "git knows no commit 'nowhere'" in printed
+
+
+def test_the_commit_that_changed_a_case(history: History) -> None:
+    history.package()
+    for place in range(6):
+        history.commit_seconds(f"c{place}", 2e-3 if place >= 3 else 1e-3)
+
+    printed = history.run(
+        "gpubench", "since", "s::k", "-a", "implementation=kernel", "--good", "c0", "--bad", "c5",
+        "--time", "20m", "--json",
+    ).stdout  # fmt: skip
+
+    found = json.loads(printed[printed.index("{\n") :])
+    assert [commit["hash"] for commit in found["commits"]] == [history.git("rev-parse", "c3")]
+    assert found["ratio"]["value"] == pytest.approx(0.5, rel=1e-3)
+    assert found["line"] == 5
+    assert not history.results.exists()

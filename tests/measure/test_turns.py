@@ -12,14 +12,14 @@ from typing import cast
 import pytest
 
 from gpubench.measure.case_run import CaseRun
-from gpubench.measure.observers.turns import FIRST, PIPES, VARIABLE, TurnsObserver
+from gpubench.measure.observers.turns import FIRST_FILE, PIPES, TURNS_VARIABLE, TurnsObserver
 
 NO_RUN = cast(CaseRun, None)
 
 
 def sample(pipe: Path, count: int) -> None:
     """Take samples in turn, and write down whose turn it was."""
-    os.environ[VARIABLE] = str(pipe)
+    os.environ[TURNS_VARIABLE] = str(pipe)
     observer = TurnsObserver()
     log = os.open(pipe.with_name("log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for _ in range(count):
@@ -34,7 +34,7 @@ def sample_both(folder: Path, first: str, counts: Sequence[int]) -> str:
     for name in PIPES:
         os.mkfifo(folder / name)
         pipes.append(os.open(folder / name, os.O_RDWR))
-    (folder / FIRST).write_text(first)
+    (folder / FIRST_FILE).write_text(first)
     context = get_context("fork")
     running = [
         context.Process(target=sample, args=(folder / name, count))
@@ -67,5 +67,5 @@ def test_a_process_that_ends_leaves_its_turns_to_the_other(
 
 
 def test_without_the_variable_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(TURNS_VARIABLE, raising=False)
     TurnsObserver().on_sample_begin(NO_RUN)

@@ -54,7 +54,7 @@ def is_file_name(text: str) -> bool:
     # Of category C: control characters, marks that show nothing, halves of characters.
     if any(c in _SEPARATORS or unicodedata.category(c)[0] == "C" for c in text):
         return False
-    is_reserved = _RESERVED.fullmatch(text) or text[0] in ". " or text[-1] in ". "
+    is_reserved = _RESERVED.fullmatch(text) or text[0] in ". -" or text[-1] in ". "
     return not is_reserved and unicodedata.normalize("NFKC", text) == text
 
 

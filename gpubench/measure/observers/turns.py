@@ -21,13 +21,13 @@ from gpubench.measure.observers.protocol import Observer
 if TYPE_CHECKING:
     from gpubench.measure.case_run import CaseRun
 
-VARIABLE = "GPUBENCH_TURNS"
+TURNS_VARIABLE = "GPUBENCH_TURNS"
 """Environment variable: the path of the process's own pipe; that of the other lies beside it."""
 
 PIPES = ("0", "1")
 """Names of the pipes, by side."""
 
-FIRST = "first"
+FIRST_FILE = "first"
 """File beside them with the name of the pipe whose process takes the first sample."""
 
 
@@ -40,7 +40,7 @@ class TurnsObserver(Observer):
     def on_sample_begin(self, run: CaseRun) -> None:
         """Give the turn to the other process, and wait for the next; of the first sample only the
         process that is second gives it."""
-        own = os.environ.get(VARIABLE)
+        own = os.environ.get(TURNS_VARIABLE)
         if own is None:
             return
         gives = True
@@ -49,7 +49,7 @@ class TurnsObserver(Observer):
             other = path.with_name(PIPES[path.name == PIPES[0]])
             # Both ways, so that neither opening nor writing waits for the other process.
             self._pipes = os.open(path, os.O_RDWR), os.open(other, os.O_RDWR)
-            gives = path.with_name(FIRST).read_text() != path.name
+            gives = path.with_name(FIRST_FILE).read_text() != path.name
         mine, its = self._pipes
         if gives:
             os.write(its, b".")

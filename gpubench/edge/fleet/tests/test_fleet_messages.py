@@ -28,7 +28,21 @@ from gpubench.errors import GpubenchError
 
 HOSTILE = "<script>\x1b[31m\u202e../../x"
 NAMES = (
-    *("", ".", "..", "../../evil", "/etc/passwd", "a/b", "a\\b", "a\0b", ".hidden", "a.", "a "),
+    *(
+        "",
+        ".",
+        "..",
+        "-x",
+        "a\n",
+        "../../evil",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "a\0b",
+        ".hidden",
+        "a.",
+        "a ",
+    ),
     *("con", "NUL.txt", "com1", "benchmarks.json", "a:b", "a\nb", "a\u202eb", "\ud800", "a\u200bb"),
     *(
         "\uff0e\uff0e\uff0fevil",
