@@ -48,6 +48,7 @@ from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.temporary import remove_abandoned
 
 if TYPE_CHECKING:
+    from gpubench.analysis.renamed import Rename
     from gpubench.analysis.run_summary import RunSummary
     from gpubench.results import Row
 
@@ -215,6 +216,7 @@ def say_what_was_measured() -> None:
 
 def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
     """Return what this run showed of these benchmarks and cases, by the name of the record."""
+    from gpubench.analysis.renamed import find_renames
     from gpubench.analysis.run_summary import summarize
     from gpubench.project.opening import project_table
 
@@ -223,8 +225,10 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
     table, _ = project_table(Path(settings.results_dir or ""), project, suites)
     rows: list[Row] = []
     counted = 0
+    renames: list[Rename] = []
     for setup in table.measured:
-        for snapshot in table.snapshots(setup):
+        snapshots = table.snapshots(setup)
+        for before, snapshot in zip([None, *snapshots], snapshots, strict=False):
             name = record_name(snapshot.commit.hash, setup.environment)
             of_run = measured.get(name, set())
             if snapshot.measured_on != settings.machine or not of_run:
@@ -236,7 +240,9 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
             }
             rows += chosen.values()
             counted += sum(case in chosen for case in table.counts(snapshot))
-    return summarize(rows, counted)
+            if before is not None:
+                renames += find_renames(table.rows(before), table.rows(snapshot))
+    return summarize(rows, counted, renames)
 
 
 def say_what_can_be_found() -> None:

@@ -244,10 +244,14 @@ def verify_command(suite: str, kernel: str, implementation: str, identity: str) 
 
 
 def _command(words: list[str], suite: str, kernel: str, implementation: str, identity: str) -> str:
-    name = kernel if suite == kernel else f"{suite}::{kernel}"
     kept = [f"implementation={implementation}", *identity.split()]
     options = (word for one in kept for word in ("-a", one))
-    return shlex.join(["gpubench", *words, name, *options])
+    return shlex.join(["gpubench", *words, kernel_argument(suite, kernel), *options])
+
+
+def kernel_argument(suite: str, kernel: str) -> str:
+    """Return what a command takes for a kernel."""
+    return kernel if suite == kernel else f"{suite}::{kernel}"
 
 
 def since_command(

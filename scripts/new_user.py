@@ -1,6 +1,6 @@
-"""Play the new user: run docs/tutorial.md word for word in an empty home, from a built wheel.
+"""Play the new user: type the tutorial's pages word for word in an empty home, from a built wheel.
 
-    python scripts/new_user.py [--page FILE] [--wheel FILE] [--here]
+    python scripts/new_user.py [--page FILE ...] [--wheel FILE] [--here]
 
 Lines after ``$`` are typed into one shell, and files are written where the page shows them. What a
 command prints has to be what stands below it, where numbers and hashes may differ and ``...``
@@ -20,11 +20,13 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PAGE = CHECKOUT / "docs/tutorial.md"
+PAGES = CHECKOUT / "docs/tutorial.md", CHECKOUT / "docs/tutorial-2.md"
+"""Each goes on where the one before ends."""
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"`([\w./-]+)`:\s*\Z")
@@ -35,7 +37,13 @@ _END = "end of a command:"
 """Printed after each command, with its exit code."""
 
 
-INSTALLING = ("python3 -m venv", ". venv/", "pip install", "gpubench compare --measure")
+INSTALLING = (
+    "python3 -m venv",
+    ". venv/",
+    "pip install",
+    "gpubench compare --measure",
+    "gpubench since",
+)
 """Beginnings of lines that install something. What such a line writes is not there afterwards."""
 
 MADE_BY_THEM = ("cat comment.md",)
@@ -211,11 +219,11 @@ def build_wheel(folder: Path) -> Path:
 def main() -> int:
     """Play the page that the command line names; return the exit code."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=Path, nargs="+", default=PAGES)
     parser.add_argument("--wheel", type=Path, help="of gpubench; built where it is left out")
     parser.add_argument("--here", action="store_true", help="Install nothing; half a minute.")
     given = parser.parse_args()
-    steps = read_page(given.page.read_text(encoding="utf-8"))
+    steps = chain.from_iterable(read_page(page.read_text(encoding="utf-8")) for page in given.page)
     if given.here:
         steps = without_installing(steps)
     with tempfile.TemporaryDirectory(prefix="gpubench-new-user-") as folder:
@@ -223,11 +231,12 @@ def main() -> int:
         home.mkdir()
         wheel = None if given.here else given.wheel or build_wheel(Path(folder, "dist"))
         difference = play(steps, home, empty_home(home, wheel))
+    names = " and ".join(page.name for page in given.page)
     if difference:
-        print(f"\n{given.page.name}: {difference}", file=sys.stderr)
+        print(f"\n{names}: {difference}", file=sys.stderr)
         return 1
     left_out = ", as far as it installs nothing" if given.here else ""
-    print(f"\n{given.page.name} is true{left_out}.")
+    print(f"\nTrue{left_out}: {names}.")
     return 0
 
 

@@ -24,6 +24,7 @@ from gpubench.analysis.between_runs import (
 )
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
+from gpubench.analysis.renamed import Rename, find_renames
 from gpubench.errors import ResultsError
 from gpubench.names import is_gpu
 from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
@@ -211,6 +212,10 @@ class SnapshotComparison:
     """What cases of a kind share between the two runs."""
     method: str = ""
     """How both were measured in turn, a sentence or two; empty for stored results."""
+    renames: tuple[Rename, ...] = ()
+    """Names that one side alone has, each with the like one of the other side."""
+    busy: str = ""
+    """What other work kept the machine busy as measuring in turn began; empty without any."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -392,6 +397,7 @@ def compare_rows(
         setups,
         factor=factor,
         shared=judgement.shared,
+        renames=tuple(find_renames(old_rows, new_rows)),
     )
 
 

@@ -168,17 +168,24 @@ def worst_resources(counts: CaseCounts) -> Mapping[str, int]:
 
 def total_costs(counts: CaseCounts) -> Mapping[str, int]:
     """Return costs of all launches of one run by their names; those that are 0 may be absent."""
-    totals = counts.totals
-    counted = (*_COUNTED_COSTS, *_CPU_COSTS)
-    costs = {cost.name: totals[cost.name] for cost in counted if cost.name in totals}
     if counts.target == "cpu":
-        return costs | _vector_costs(totals)
+        return _counted_costs(counts.totals) | _vector_costs(counts.totals)
+    return costs_of_line(counts.totals)
+
+
+def costs_of_line(totals: Mapping[str, int]) -> Mapping[str, int]:
+    """Return costs of one line of code by their names, but for those of vectors on the CPU."""
     lanes = LANES * totals.get("ptx_instructions", 0) - totals.get("ptx_thread_instructions", 0)
-    return costs | {
+    return _counted_costs(totals) | {
         _EXCESS_SECTORS.name: excess_sectors(totals),
         _EXCESS_WAVEFRONTS.name: excess_wavefronts(totals),
         _INACTIVE_LANES.name: lanes,
     }
+
+
+def _counted_costs(totals: Mapping[str, int]) -> dict[str, int]:
+    counted = (*_COUNTED_COSTS, *_CPU_COSTS)
+    return {cost.name: totals[cost.name] for cost in counted if cost.name in totals}
 
 
 def _vector_costs(totals: Mapping[str, int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpubench.analysis.renamed import Rename
 from gpubench.analysis.tally import by_reason, count
 from gpubench.results import Row
 from gpubench.statuses import Status
@@ -32,9 +33,11 @@ class RunSummary:
     problems: tuple[tuple[Status, str, Row, int], ...]
     """Status and reason of cases without a time, with an example and how many there are, the most
     urgent first; the verified ones apart."""
+    renames: tuple[Rename, ...]
+    """Names that the commit before had, each with the like one that this run brought."""
 
 
-def summarize(rows: Iterable[Row], counted: int) -> RunSummary:
+def summarize(rows: Iterable[Row], counted: int, renames: Iterable[Rename] = ()) -> RunSummary:
     """Return what the rows of a run show; ``counted`` of their cases have counts.
 
     Disturbed cases are the best and the worst only where there are no others: their speedup may be
@@ -56,4 +59,5 @@ def summarize(rows: Iterable[Row], counted: int) -> RunSummary:
             for status, reason, cases in by_reason(of_run)
             if status != "verified"
         ),
+        renames=tuple(dict.fromkeys(renames)),
     )

@@ -80,7 +80,8 @@ def measured_in_turn(
         install = partial(say, is_event=True)
         bench = stack.enter_context(two_commits(labels, work, environment, preset, install))
         installing = monotonic() - began
-        if warning := busy_since(before):
+        warning = busy_since(before)
+        if warning:
             ERR.print(f"gpubench: {warning}")
         both, replaced, only_old, only_new = sort_out(work, bench)
         evidence = Evidence(len(both), factor)
@@ -100,7 +101,7 @@ def measured_in_turn(
         only_new=[name_of(job) for job in only_new],
     )
     method = _method(comparison, turns, taken, installing)
-    return replace(comparison, method=method), interrupted
+    return replace(comparison, method=method, busy=warning or ""), interrupted
 
 
 def measuring_words(cases: int, seconds: float, installing: float) -> str:

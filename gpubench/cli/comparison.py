@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import zip_longest
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
     from gpubench.analysis.count_changes import CountComparison
     from gpubench.plan.case import Case
     from gpubench.report.comparison_view import ComparisonView
-    from gpubench.results import CaseName, Row
+    from gpubench.results import CaseName, LineCounts, Row
 
 T = TypeVar("T")
 
@@ -81,10 +82,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of both sides on one machine and environment, and hints where some grew."""
+    """Counts of both sides on one machine and environment, and the lines where some grew."""
 
     comparison: CountComparison
-    hints: Sequence[str]
+    lines: Mapping[CaseName, Sequence[LineCounts]]
 
 
 @click.command()
@@ -170,7 +171,7 @@ def compare(**given: Any) -> None:
         raise click.UsageError("--suspects says what --measure measures: give both")
     if request.measure:
         comparison, is_interrupted = _measure(request)
-        comparisons, counted = [comparison], list["Counted"]()
+        comparisons, counted = [comparison], _stored_counts(request)
     else:
         comparisons, counted = _compare_stored(request)
         is_interrupted = False
@@ -233,6 +234,17 @@ def _keep_suspects(request: Request, cases: Iterable[Case]) -> list[Case]:
     return kept
 
 
+def _stored_counts(request: Request) -> list[Counted]:
+    """Return the stored counts of both commits, which stand beside times that were measured in
+    turn; empty where no case was counted on both sides."""
+    from gpubench.errors import ResultsError
+
+    with suppress(ResultsError):
+        _, counted = _compare_stored(request)
+        return [of for of in counted if of.comparison.compared][:1]
+    return []
+
+
 def _compare_stored(
     request: Request,
 ) -> tuple[list[SnapshotComparison], list[Counted]]:
@@ -240,7 +252,7 @@ def _compare_stored(
     from gpubench.analysis.acknowledged import without_known_alarms
     from gpubench.analysis.comparison import compare_rows, paired, read_earlier_runs
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
-    from gpubench.report.count_view import hints_where_counts_grew
+    from gpubench.report.count_view import lines_where_counts_grew
 
     open_once = cache(read_table)  # both sides are mostly of one folder
     before, after = (
@@ -266,7 +278,7 @@ def _compare_stored(
         )
         compared = compare_counts(was, now, request.allowed)
         lines_of = partial(after.table.count_lines, pair[1])
-        counted.append(Counted(compared, hints_where_counts_grew(compared, lines_of)))
+        counted.append(Counted(compared, lines_where_counts_grew(compared, lines_of)))
     return comparisons, counted
 
 
@@ -295,8 +307,9 @@ def _show(
     counted: Sequence[Counted],
 ) -> list[ComparisonView]:
     """Print the comparisons as asked; return them in words."""
-    from gpubench.report.comparison_view import comparison_view, markdown
-    from gpubench.report.count_view import counts_json, counts_markdown
+    from gpubench.report.comparison_view import comparison_view
+    from gpubench.report.count_view import counts_json
+    from gpubench.report.pull_request import ComparedSetup, pull_request_comment
     from gpubench.tables.comparisons import comparison_report, comparison_row
     from gpubench.tables.count_changes import count_report
 
@@ -310,11 +323,11 @@ def _show(
         )
         print_json([*compared])
     elif request.as_markdown:
-        texts = (
-            markdown(view) + (counts_markdown(of.comparison, of.hints) if of else "")
+        setups = (
+            ComparedSetup(view, of.comparison, of.lines) if of else ComparedSetup(view)
             for view, of in both
         )
-        echo("\n".join(texts), nl=False)
+        echo(pull_request_comment([*setups]), nl=False)
     else:
         for view, of in both:
             report = [*comparison_report(view), *(count_report(of.comparison) if of else ())]
@@ -327,16 +340,6 @@ def _exit_with_findings(
 ) -> None:
     """Exit with 1 where ``--fail-on`` asks for it; raise ``GpubenchError`` where nothing was
     compared."""
-    counts_are_told = request.fail_on == "counts" or any(
-        of.comparison.differences or of.comparison.compared for of in counted
-    )
-    if not any(view.is_compared for view in views) and not counts_are_told:
-        lost = sum(view.only_old.count + view.only_new.count for view in views)
-        renamed = "; a renamed suite or kernel keeps its history with `was:`" if lost else ""
-        raise GpubenchError(
-            f"nothing was compared: {request.old} and {request.new} have no case with a result on "
-            f"both sides{renamed}"
-        )
     fail_on = request.fail_on
     refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()
     alarms = [{**view.sure, "failed": view.counts.get("failed", 0)} for view in views]
@@ -344,6 +347,16 @@ def _exit_with_findings(
         sys.exit(Exit.FOUND)
     if fail_on == "counts":
         _refuse_counts(request.old, request.new, counted)
+    is_counted = any(of.comparison.compared or of.comparison.is_refused for of in counted)
+    if not is_counted and not any(view.is_compared for view in views):
+        lost = sum(view.only_old.count + view.only_new.count for view in views)
+        renamed = "; a renamed suite or kernel keeps its history with `was:`" if lost else ""
+        if renames := [words for view in views for words in view.renames]:
+            renamed = f"; {'; '.join(renames)}"
+        raise GpubenchError(
+            f"nothing was compared: {request.old} and {request.new} have no case with a result on "
+            f"both sides{renamed}"
+        )
 
 
 def _refuse_counts(old: str, new: str, counted: Sequence[Counted]) -> None:

@@ -48,15 +48,15 @@ from gpubench.report.comparison_view import (
     UNCOMMITTED_NOTE,
     ComparisonView,
     comparison_view,
-    markdown,
     paths_in_words,
 )
-from gpubench.report.count_view import CountsView, counts_markdown, counts_view
+from gpubench.report.count_view import CountsView, counts_view
 from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_floats
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words
 from gpubench.report.page import Page
+from gpubench.report.pull_request import ComparedSetup, pull_request_comment
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
@@ -233,7 +233,7 @@ def _newest(history: History, site: Site) -> ShownComparison:
         view,
         counts_view(counted, MAX_COMPARED_ROWS),
         pair_address(old, new),
-        markdown(view) + counts_markdown(counted),
+        pull_request_comment([ComparedSetup(view, counted)]),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +21,8 @@ from gpubench.analysis.comparison import (
     SetupDifference,
     SnapshotComparison,
 )
+from gpubench.names import kernel_argument
 from gpubench.report import text
-from gpubench.report.comparison_columns import MARKDOWN_COLUMNS, MARKDOWN_HEAD
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
@@ -69,19 +71,14 @@ COMPARED: tuple[ComparisonVerdict, ...] = (
 )
 """Verdicts of cases that have a result on both sides, if a failure counts as one."""
 
-MARKER = "<!-- gpubench compare -->"
-"""First line of the Markdown: invisible, and lets a script find its own comment."""
-
-MAX_IN_MARKDOWN = 50
-"""Rows; longer comments are refused by some hosts and read by nobody."""
+_MAX_RENAMES = 3
+"""Proposals of ``was:`` lines; more are proposed when these are written."""
 
 _NAMED = 4
 """Cases of one side only that are named; the rest is counted."""
 
 _MAX_PATHS = 5
 """Files with uncommitted changes that are named; the rest is counted."""
-
-_MARKUP = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>|~#@!"} | {"\n": " ", "\r": " "})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +131,14 @@ class ComparisonView:
     facts: tuple[FactRow, ...]
     unfinished: tuple[str, ...]
     """Of each side that has some: times of a run that was not finished."""
+    renames: tuple[str, ...] = ()
+    """Proposals of `was:` lines for names that one side alone has."""
+    not_compared: tuple[str, ...] = ()
+    """Verdict, how many cases and why, of cases on both sides that have no verdict of a change."""
+    machine_state: tuple[str, ...] = ()
+    """What disturbed the times: sentences without their points."""
+    to_decide: str = ""
+    """The command that decides what is unclear of two sides measured in turn; empty without any."""
     method: str = ""
     """How both were measured in turn; empty for stored results."""
 
@@ -198,8 +203,51 @@ def comparison_view(
             for side, words in stopped
             if words
         ),
+        renames=tuple(rename.words for rename in comparison.renames[:_MAX_RENAMES]),
+        not_compared=tuple(not_compared(comparison)),
+        machine_state=tuple(machine_state(comparison)),
+        to_decide=longer_command(comparison),
         method=comparison.method,
     )
+
+
+def not_compared(comparison: SnapshotComparison) -> Iterator[str]:
+    """Say how many cases of both sides have no verdict of a change, and why: ``2 cases not
+    compared (skipped on both sides)``."""
+    reasons = Counter(
+        (one.verdict, one.note)
+        for one in comparison.differences
+        if one.verdict in ("not comparable", "not judged", "not compared")
+    )
+    for (verdict, note), count in reasons.items():
+        why = f" ({note})" if note else ""
+        yield f"{text.plural(count, 'case')} {verdict}{why}"
+
+
+def machine_state(comparison: SnapshotComparison) -> Iterator[str]:
+    """Say what disturbed the times of two sides."""
+    if comparison.busy:
+        yield comparison.busy
+    timed = [one for one in comparison.differences if one.old and one.new and one.new.seconds]
+    disturbed = sum(any(row and row.is_disturbed for row in (one.old, one.new)) for one in timed)
+    if disturbed:
+        yield (
+            f"other work disturbed more than half of the samples of {disturbed:,} of "
+            f"{text.plural(len(timed), 'case')}"
+        )
+
+
+def longer_command(comparison: SnapshotComparison) -> str:
+    """Return the command that measures the unclear kernels of two sides in turn for as long as they
+    need; empty of stored results, and where that is not known."""
+    unclear = [one for one in comparison.differences if one.verdict == "unclear"]
+    needed = sum(one.seconds_to_decide or 0.0 for one in unclear)
+    if not (comparison.method and needed):
+        return ""
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    time = f"{math.ceil(needed / 60)}m"
+    names = dict.fromkeys(kernel_argument(one.name.suite, one.name.kernel) for one in unclear)
+    return shlex.join(["gpubench", "compare", "--measure", old, new, *names, "--time", time])
 
 
 def setups_in_words(setups: SetupDifference) -> str:
@@ -249,6 +297,7 @@ def suspects_command(comparison: SnapshotComparison) -> str:
 def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
     """Say what stays open of stored runs, how large a change would have shown, and which command
     decides."""
+    yield from (f"{rename.words}." for rename in comparison.renames[:_MAX_RENAMES])
     if comparison.method:  # measured in turn, which says so itself
         return
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
@@ -326,46 +375,3 @@ def difference_listed(row: Difference) -> dict[str, Any]:
         change=row.ratio.factor if row.ratio else None,
         speedup=row.new.speedup if row.new else None,
     )
-
-
-def markdown(view: ComparisonView) -> str:
-    """Return a comparison as a Markdown document; what results say is escaped."""
-    lines = [MARKER, f"### {escaped(view.title)}", "", f"**{view.counts_line}**", ""]
-    for sentence in view.remarks:
-        lines += [escaped(sentence), ""]
-    if view.rows:
-        lines += [
-            *MARKDOWN_HEAD,
-            *map(_markdown_row, view.rows[:MAX_IN_MARKDOWN]),
-            "",
-        ]
-        left_out = view.more + len(view.rows[MAX_IN_MARKDOWN:])
-        lines += [f"and {left_out:,} more", ""] if left_out else []
-    lines += [f"- {sentence}" for sentence in view.next_steps]
-    for where, cases in (("before", view.only_old), ("after", view.only_new)):
-        if cases.count:
-            examples = escaped(text.join(cases.examples))
-            lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
-    lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
-    lines += [""] if view.facts else []
-    is_all_in_turn = bool(view.method) and all(row.basis in (None, "in turn") for row in view.rows)
-    parts = (
-        "" if is_all_in_turn else COMPARISON_RULE,
-        view.method,
-        factor_in_words(view.factor),
-    )
-    rule = " ".join(filter(None, parts))
-    return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
-
-
-def _markdown_row(row: Difference) -> str:
-    cells = (
-        escaped(column.words(row)) if column.has_foreign_words else column.words(row)
-        for column in MARKDOWN_COLUMNS
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def escaped(value: str) -> str:
-    """Text that Markdown takes as it is, mentions and table cells included."""
-    return value.translate(_MARKUP)

@@ -11,7 +11,6 @@ from gpubench.analysis.count_changes import CountComparison, CountDifference, Co
 from gpubench.record import HintRecord
 from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
-from gpubench.report.comparison_view import MAX_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
 from gpubench.results import CaseName, LineCounts
 
@@ -135,50 +134,21 @@ def has_counts(comparison: CountComparison) -> bool:
     return bool(comparison.differences or comparison.compared)
 
 
-def hints_where_counts_grew(
-    comparison: CountComparison, lines_of: Callable[[CaseName], Iterable[LineCounts]]
-) -> list[str]:
-    """State the hints of cases of which a count grew, each once, those of the first cases first.
-
-    ``lines_of`` gives the lines of a case in the newer snapshot.
-    """
+def lines_where_counts_grew(
+    comparison: CountComparison, lines_of: Callable[[CaseName], Sequence[LineCounts]]
+) -> dict[CaseName, Sequence[LineCounts]]:
+    """Return the lines of cases of which a count grew; ``lines_of`` gives those of a case in the
+    newer snapshot."""
     grown = dict.fromkeys(one.name for one in comparison.differences if one.verdict == "grew")
-    words = {
-        f"{line.file}:{line.line}: {hint_words(hint)}": None
-        for name in grown
-        for line in lines_of(name)
-        for hint in line.hints
-    }
-    return [*words][:MAX_HINTS_IN_MARKDOWN]
+    return {name: lines_of(name) for name in grown}
 
 
-def counts_markdown(comparison: CountComparison, hints: Sequence[str] = ()) -> str:
-    """Write the differences of counts as a part of a Markdown document, what results say escaped;
-    empty where nothing was counted. ``hints`` are those of ``hints_where_counts_grew``."""
-    if not has_counts(comparison):
-        return ""
-    lines = ["", f"#### {TITLE}", "", f"**{counts_line(comparison)}**", ""]
-    rows = count_rows(comparison)
-    if rows:
-        lines += [
-            "| | case | count | before | after | change | note |",
-            "|---|---|---|--:|--:|--:|---|",
-            *map(_markdown_row, rows[:MAX_IN_MARKDOWN]),
-            "",
-        ]
-    if len(rows) > MAX_IN_MARKDOWN:
-        lines += [f"and {len(rows) - MAX_IN_MARKDOWN:,} more", ""]
-    if hints:
-        lines += ["Hints where a count grew:", "", *(f"- {escaped(hint)}" for hint in hints), ""]
-    return "\n".join(lines)
-
-
-def _markdown_row(row: CountRow) -> str:
-    cells = (
-        row.verdict, escaped(row.case), row.count, row.before, row.after, row.change,
-        escaped(row.note),
-    )  # fmt: skip
-    return f"| {' | '.join(cells)} |"
+def hints_of_lines(lines: Iterable[LineCounts]) -> list[str]:
+    """State the hints of lines, each once, so many at most as a comment has."""
+    words = (
+        f"{line.file}:{line.line}: {hint_words(hint)}" for line in lines for hint in line.hints
+    )
+    return [*dict.fromkeys(words)][:MAX_HINTS_IN_MARKDOWN]
 
 
 def counts_json(comparison: CountComparison) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpubench.analysis.changes import Change, Regression, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
+from gpubench.analysis.renamed import find_renames
 from gpubench.analysis.tally import count, worst_status
 from gpubench.names import SECONDS
 from gpubench.report import text, work, work_changes
@@ -392,6 +393,10 @@ def _states(history: History, site: Site) -> Iterator[State]:
     yield from disturbed_states(site.rows_now(history))
     if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
+    renames = find_renames(*map(site.rows, history.snapshots[-2:])) if history.commits[1:] else []
+    if renames:
+        words = ". ".join(rename.words for rename in renames)
+        yield State("Old names have a history of their own", f"{words}.", "gpubench check")
     dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}
     if dropped:
         # Their newer values may be of another setup alone.

@@ -14,10 +14,12 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, Literal
 
+from jinja2 import Environment
+
 from gpubench.distribution import DISTRIBUTION, find_installed
 from gpubench.files import write_new
 from gpubench.git import ask_git, named_repository
-from gpubench.report.comparison_view import MARKER
+from gpubench.report.pull_request import MARKER
 from gpubench.scaffold.project import Project, requirement
 from gpubench.scaffold.project_name import ProjectError
 from gpubench.scaffold.writing import template_environment
@@ -89,10 +91,7 @@ def workflow_steps(directory: Path, files: dict[Path, bool]) -> list[str]:
 def _files(directory: Path, host: Host, project: Project) -> Iterator[tuple[Path, str]]:
     """Yield paths below the root of the repository, and what belongs into them."""
     templates = GITHUB if host == "github" else {GITLAB_JOBS: "gitlab.yml.jinja"}
-    environment = template_environment().overlay(
-        variable_start_string="@{", variable_end_string="}@"
-    )
-    environment.filters["shell"] = shlex.quote
+    environment = _workflow_templates()
     values: dict[str, Any] = {
         "distribution": released_requirement(find_installed()),
         "marker": MARKER,
@@ -112,6 +111,19 @@ def _files(directory: Path, host: Host, project: Project) -> Iterator[tuple[Path
         yield path, environment.get_template(template).render(values, script=script)
     if host == "gitlab":
         yield GITLAB_PIPELINE, INCLUDE
+
+
+def _workflow_templates() -> Environment:
+    environment = template_environment().overlay(
+        variable_start_string="@{", variable_end_string="}@"
+    )
+    environment.filters["shell"] = shlex.quote
+    return environment
+
+
+def comment_script() -> str:
+    """Return the shell commands that write the comment of a pull request."""
+    return _workflow_templates().get_template("ci_comment.sh.jinja").render(marker=MARKER)
 
 
 def released_requirement(installed: Distribution) -> str:

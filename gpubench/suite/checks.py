@@ -8,7 +8,7 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 
-from gpubench.errors import Fault
+from gpubench.errors import Fault, did_you_mean
 from gpubench.names import pattern_fault
 from gpubench.suite.arrays import Array, DeclaredTable, FormulaFill, FunctionFill, LikeFill
 from gpubench.suite.expressions import MAX_FORMULA_DEPTH, Expression
@@ -55,11 +55,15 @@ def check_suite(
     return suite, faults
 
 
+_HELD = ("kernels", "pairs")
+"""What a suite has one of. A misspelt one is told as such, and is not missing beside it."""
+
+
 def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
     kernels, pairs = root.find("kernels"), root.find("pairs")
     if kernels and pairs:
         yield pairs.key_fault("both kernels and pairs; a suite has one of them")
-    elif not kernels and not pairs:
+    elif not (kernels or pairs or any(did_you_mean(key, _HELD) for key in root.entries)):
         yield root.origin.fault("missing field 'kernels' in the suite (or 'pairs' instead)")
     for field, node in (("kernels", kernels), ("pairs", pairs)):
         if node and node.content in ((), {}):

@@ -37,6 +37,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if summary.disturbed:
         cases = text.plural(summary.disturbed, "case")
         lines.append(f"{cases} disturbed by other work; measure again on a quiet machine")
+    lines += [rename.words for rename in summary.renames]
     return [*lines, "next: gpubench report"]
 
 

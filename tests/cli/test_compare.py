@@ -162,7 +162,7 @@ def test_what_is_unclear_never_stands_alone(project: Path) -> None:
 def test_markdown_is_for_a_pull_request(project: Path) -> None:
     text = compare("aaaa", "bbbb", "--markdown").stdout
 
-    assert text.startswith("<!-- gpubench compare -->\n### bbbbbbbb against aaaaaaaa")
+    assert text.startswith("<!-- gpubench compare -->\n**Slower: 1 case of add numba, 2.00× slower")
     assert "| ▼ slower, sure | add numba n=4 | 2.00× slower" in text
 
 

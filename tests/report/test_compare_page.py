@@ -18,9 +18,10 @@ from gpubench.analysis.comparison import SAME, compare_rows
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
 from gpubench.report.comparison_columns import baseline_words
-from gpubench.report.comparison_view import comparison_view, escaped, markdown
+from gpubench.report.comparison_view import comparison_view
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
+from gpubench.report.pull_request import ComparedSetup, escaped, pull_request_comment
 from gpubench.report.render import files_of, groups, write_report
 from gpubench.report.site import Site
 from gpubench.results import Commit, Setup, Snapshot, Table, open_table
@@ -95,13 +96,14 @@ def test_the_markdown_can_be_pasted_as_it_is(tmp_path: Path) -> None:
 
     lines = page.newest.markdown.splitlines()
 
-    assert lines[:5] == [
-        "<!-- gpubench compare -->",
-        "### bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11",
-        "",
-        "**1 slower, 1 failed, 1 faster and 1 same**",
-        "",
-    ]
+    assert lines[0] == "<!-- gpubench compare -->"
+    assert lines[1].startswith(
+        "**Wrong or failed: 1 case of add numba.** Slower: 1 case of add numba"
+    )
+    assert lines[3] == (
+        "bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11. "
+        "1 slower, 1 failed, 1 faster and 1 same."
+    )
     narrow = "\N{NARROW NO-BREAK SPACE}"
     cells = [line.split(" | ") for line in lines[7:10]]
     assert [[cell[0], *cell[1:2], *cell[3:]] for cell in cells] == [
@@ -119,7 +121,7 @@ def test_the_markdown_can_be_pasted_as_it_is(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert cells[0][2].startswith("1.50× slower (1.")
     assert "- Numba: 0.65.0 → 0.68.1" in lines
-    assert lines[-1].startswith("<sub>Slower and faster: the processes of the two sides")
+    assert lines[-4].startswith("Slower and faster: the processes of the two sides")
 
 
 def test_markdown_takes_nothing_for_markup() -> None:
@@ -141,7 +143,7 @@ def test_a_long_comparison_is_cut_and_says_so(tmp_path: Path) -> None:
     view = comparison_view(compare_rows(*pair, *map(table.rows, pair)), most=55)
 
     assert (len(view.rows), view.more) == (55, 5)
-    assert "and 10 more" in markdown(view).splitlines()
+    assert "and 10 more" in pull_request_comment([ComparedSetup(view)]).splitlines()
 
 
 def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_uncommitted_code_of_a_side_is_told(tmp_path: Path) -> None:
     )
     assert view.uncommitted == (words,)
     assert view.facts == ()
-    assert words in markdown(view)
+    assert words in pull_request_comment([ComparedSetup(view)])
     page = (write_report(table, tmp_path / "site").parent / "compare.html").read_text()
     assert f"<p>{words}</p>" in page
 

@@ -19,7 +19,7 @@ from workflow_steps import read_workflow, steps_of
 
 from gpubench.asv_config import read_configuration
 from gpubench.cli import main
-from gpubench.report.comparison_view import MARKER
+from gpubench.report.pull_request import MARKER
 from gpubench.scaffold import continuous_integration
 
 GITHUB = Path(".github/workflows/gpubench.yml")
@@ -184,8 +184,8 @@ def test_without_the_quick_preset_none_is_named(project: Path) -> None:
     assert "GPUBENCH_PRESET" not in (project / GITLAB).read_text()
 
 
-TIMES = f"{MARKER}\n### b against a\n\n**1 slower**\n"
-COUNTS = f"{MARKER}\n### b against a\n\n**1 not compared**\n\n#### Counted work\n\n**2 grew**\n"
+TIMES = f"{MARKER}\n**1 slower**\n"
+COUNTS = f"{MARKER}\n**2 grew**\n"
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,17 @@ COUNTS = f"{MARKER}\n### b against a\n\n**1 not compared**\n\n#### Counted work\
     [
         (
             {"times.md": TIMES, "counts.md": COUNTS, "verify.txt": "```@all 1 right"},
-            [MARKER, TIMES, "#### Counted work", "<summary>gpubench verify", "    ```@all 1 right"],
+            [TIMES, "<summary>gpubench verify", "    ```@all 1 right"],
         ),
-        ({"times.md": TIMES}, [MARKER, TIMES]),
-        ({"times.md": "", "counts.md": COUNTS}, ["No times: the log of the job", "**2 grew**"]),
+        ({"times.md": TIMES}, [TIMES]),
+        ({"times.md": "", "counts.md": COUNTS}, [COUNTS, "No times: the log of the job"]),
+        (
+            {"verify.txt": "table\n  wrong: add numba n=4: off\n2 cases: 1 right, 1 wrong\n"},
+            ["**Verifying failed", "      wrong: add numba", "    2 cases: 1 right", "</summary>"],
+        ),
+        ({"verify.txt": "1 right", "verified": ""}, ["**Nothing was compared: the log of the job"]),
     ],
-    ids=["all there is", "times alone", "no times"],
+    ids=["all there is", "times alone", "no times", "a wrong kernel", "no comparison"],
 )
 def test_the_comment_holds_times_counts_and_what_verify_said(
     project: Path, tmp_path: Path, files: dict[str, str], said: list[str]
@@ -209,7 +214,7 @@ def test_the_comment_holds_times_counts_and_what_verify_said(
     folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name).write_text(text)
-    (tmp_path / "git").write_text("#!/bin/sh\necho 12345678\n")
+    (tmp_path / "git").write_text("#!/bin/sh\necho 12345678\n")  # a base that has asv.conf.json
     (tmp_path / "git").chmod(0o755)
     summary = tmp_path / "summary.md"
 
@@ -227,7 +232,7 @@ def test_the_comment_holds_times_counts_and_what_verify_said(
     places = [written.find(words) for words in said]
     assert -1 not in places
     assert places == sorted(places)
-    assert "not compared" not in written
+    assert written.count(MARKER) == 1
 
 
 FAKE_GH = """\

@@ -11,7 +11,7 @@ import pytest
 from asv_project import Project, build_distributions, isolated_environment
 from workflow_steps import read_workflow, steps_of
 
-from gpubench.report.comparison_view import MARKER
+from gpubench.report.pull_request import MARKER
 
 pytestmark = [pytest.mark.thorough, pytest.mark.end_to_end]
 

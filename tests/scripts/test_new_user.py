@@ -87,6 +87,18 @@ def test_the_tutorial_leads_from_installing_to_a_comment() -> None:
     assert files == ["pyproject.toml", "mine/norms.py", "mine/norms.py"]
 
 
+def test_the_second_page_finds_decides_names_and_explains() -> None:
+    steps = [*read_page((CHECKOUT / "docs/tutorial-2.md").read_text())]
+    lines = [step.line for step in steps if isinstance(step, Command)]
+    words = ("compare main", "compare --measure", "since", "count norms --cpu", "count saxpy")
+    places = [
+        next(place for place, line in enumerate(lines) if line.startswith(f"gpubench {word}"))
+        for word in words
+    ]
+    assert places == sorted(places)
+    assert "tutorial-2.md" in (CHECKOUT / "docs/tutorial.md").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.end_to_end
 def test_the_tutorial_is_true_as_far_as_it_installs_nothing(
@@ -95,7 +107,17 @@ def test_the_tutorial_is_true_as_far_as_it_installs_nothing(
     monkeypatch.setattr(sys, "argv", ["new_user.py", "--here"])
     assert new_user.main() == 0
     typed = [line for line in capfd.readouterr().out.splitlines() if line.startswith("$ ")]
-    for word in ("init", "add", "check", "verify", "time", "report", "init --ci"):
+    for word in (
+        "init",
+        "add",
+        "check",
+        "verify",
+        "time",
+        "report",
+        "init --ci",
+        "compare",
+        "count",
+    ):
         assert any(line.startswith(f"$ gpubench {word}") for line in typed), word
     assert any("asv run --environment existing:" in line for line in typed)
 

@@ -193,6 +193,12 @@ def test_a_suite_without_kernels_and_pairs_says_so(faults: Faults) -> None:
     ]
 
 
+@pytest.mark.parametrize("misspelt", ["kernel", "kernals", "pair"])
+def test_misspelt_kernels_are_not_missing_beside_it(faults: Faults, misspelt: str) -> None:
+    (fault,) = faults(f"version: 1\nsuite: small\n{misspelt}:\n  x: {{}}\n")
+    assert fault.startswith(f"3:1: unknown field {misspelt!r} in the suite; did you mean")
+
+
 def test_pairs_of_one_name_are_refused(faults: Faults) -> None:
     pair = "{name: p, baseline: x, candidate: y}"
     text = f"version: 1\nsuite: small\npairs: [{pair}, {pair}]\n"
