@@ -30,6 +30,8 @@ OBJECTS = {
     "_default_benchmark_timeout": "asv.environment.Environment._default_benchmark_timeout",
     "_help_stuff_finish": "multiprocessing.pool.Pool._help_stuff_finish",
     "_find_pycuda_include_path": "pycuda.compiler._find_pycuda_include_path",
+    "_add_module": "numba.core.codegen.JITCPUCodegen._add_module",
+    "_load_defined_symbols": "numba.core.codegen.JitEngine._load_defined_symbols",
     "_func_cache": "modin.core.execution.ray.common.RayWrapper._func_cache",
 }
 """Private names of objects of other packages, by their last part, in full."""
@@ -48,6 +50,9 @@ class Part(NamedTuple):
 
 BOUND = "pyproject.toml allows asv>=0.6.5,<0.7, which brings asv_runner"
 _TESTED = "the tests of the backend, with the oldest and the newest release"
+_HOOKS = "`refuse_other_hooks` of counts/hooks.py, before anything is counted"
+_CODE = "nothing lets another change the code that Numba has made"
+_LINES = "nothing asks for tables of lines without the checks of `debug=True`"
 _ASV = "nothing: asv documents commands and files, and its plugins see all of it"
 PARTS = {
     "asv.commands.make_argparser": Part(("asv_plugin",), _ASV, BOUND),
@@ -63,7 +68,7 @@ PARTS = {
     "asv.environment.get_environments": Part(("measure/two_commits",), _ASV, BOUND),
     "asv.environment.is_existing_only": Part(("measure/two_commits",), _ASV, BOUND),
     "asv.machine.Machine": Part(("asv_plugin",), _ASV, BOUND),
-    "asv.machine.MachineCollection": Part(("fleet/checkout",), _ASV, BOUND),
+    "asv.machine.MachineCollection": Part(("asv_config",), _ASV, BOUND),
     "asv.main.main": Part(
         ("fleet/checkout",), "the command `asv machine`, which a process of its own takes", BOUND
     ),
@@ -82,7 +87,7 @@ PARTS = {
     ),
     "asv.util": Part(("measure/two_commits",), _ASV, BOUND),
     "asv.util.TIMEOUT_RETCODE": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.util.UserError": Part(("fleet/checkout", "measure/two_commits"), _ASV, BOUND),
+    "asv.util.UserError": Part(("asv_config", "measure/two_commits"), _ASV, BOUND),
     "asv_runner.statistics.binom_pmf": Part(
         ("analysis/control",), "scipy.stats.binom, which gpubench does not need otherwise", BOUND
     ),
@@ -90,31 +95,40 @@ PARTS = {
         ("results/asv_files",), "nothing: a time has to be stated as asv states it", BOUND
     ),
     "cupyx.jit._interface": Part(
-        ("backends/cupy",), "nothing tells a kernel of cupyx.jit from a function", _TESTED
+        ("systems/cupy",), "nothing tells a kernel of cupyx.jit from a function", _TESTED
     ),
     "joblib.externals.loky": Part(
-        ("backends/joblib",), "joblib has no way to ask for its pool's processes", _TESTED
+        ("systems/joblib",), "joblib has no way to ask for its pool's processes", _TESTED
     ),
     "joblib.externals.loky.backend.resource_tracker": Part(
-        ("backends/joblib",), "nothing starts the tracker before it is timed", _TESTED
+        ("systems/joblib",), "nothing starts the tracker before it is timed", _TESTED
     ),
     "joblib.externals.loky.process_executor": Part(
-        ("backends/joblib",), "nothing says which error a lost process is", _TESTED
+        ("systems/joblib",), "nothing says which error a lost process is", _TESTED
     ),
     "modin.core.dataframe.pandas.partitioning": Part(
-        ("backends/modin",), "nothing waits for all parts of a frame", _TESTED
+        ("systems/modin",), "nothing waits for all parts of a frame", _TESTED
     ),
     "modin.core.execution.ray.common.RayWrapper._func_cache": Part(
-        ("backends/modin",), "nothing empties it when a cluster ends", _TESTED
+        ("systems/modin",), "nothing empties it when a cluster ends", _TESTED
     ),
     "modin.core.execution.ray.common.engine_wrapper": Part(
-        ("backends/modin",), "nothing empties its cache when a cluster ends", _TESTED
+        ("systems/modin",), "nothing empties its cache when a cluster ends", _TESTED
     ),
     "multiprocessing.pool.Pool._help_stuff_finish": Part(
-        ("backends/multiprocessing",),
+        ("systems/multiprocessing",),
         "a pool whose process was killed never ends by itself",
         _TESTED,
     ),
+    "numba.core.caching": Part(("counts/hooks",), "nothing keeps a cache from being asked", _HOOKS),
+    "numba.core.codegen": Part(("counts/hooks", "counts/machine"), _CODE, _HOOKS),
+    "numba.core.codegen.JITCPUCodegen._add_module": Part(
+        ("counts/hooks", "counts/machine"), _CODE, _HOOKS
+    ),
+    "numba.core.codegen.JitEngine._load_defined_symbols": Part(
+        ("counts/hooks", "counts/machine"), _CODE, _HOOKS
+    ),
+    "numba.core.cpu": Part(("counts/hooks",), _LINES, _HOOKS),
     "numba.core.config": Part(
         ("backends/numba",), "numba.config, which imports Numba where nothing has", _TESTED
     ),
@@ -129,11 +143,17 @@ PARTS = {
         "nothing says before a kernel is compiled that this fails",
         _TESTED,
     ),
+    "numba.np.ufunc.omppool": Part(
+        ("measure/worker",),
+        "numba.threading_layer, which does not say whether it has started",
+        _TESTED,
+    ),
+    "numba.np.ufunc.ufuncbuilder": Part(("counts/hooks",), _LINES, _HOOKS),
     "pycuda.compiler._find_pycuda_include_path": Part(
-        ("backends/pycuda",), "nothing says where PyCUDA's headers are", _TESTED
+        ("systems/pycuda",), "nothing says where PyCUDA's headers are", _TESTED
     ),
     "ray._private.ray_constants": Part(
-        ("backends/ray",), "nothing sets how long Ray waits for a head", _TESTED
+        ("systems/ray",), "nothing sets how long Ray waits for a head", _TESTED
     ),
 }
 
@@ -142,6 +162,8 @@ def used_parts(root: Path = ROOT / "gpubench") -> dict[str, set[str]]:
     """Return the private parts that modules use, each with these modules."""
     found = defaultdict[str, set[str]](set)
     for path in sorted(root.rglob("*.py")):
+        if "tests" in path.relative_to(root).parts:
+            continue
         module = "/".join(path.relative_to(root).with_suffix("").parts[-2:])
         for part in _parts_of(ast.parse(path.read_text(encoding="utf-8"))):
             found[part].add(module)
@@ -179,7 +201,9 @@ def is_private(name: str) -> bool:
 
 
 def _is_dotted(text: str) -> bool:
-    return "." in text and all(word.isidentifier() for word in text.split("."))
+    """Return whether a text names something of a package: it begins with the package's name, which
+    is in lower case, and not with that of a class."""
+    return "." in text and text[0].islower() and all(map(str.isidentifier, text.split(".")))
 
 
 def find_missing(part: str) -> bool | None:

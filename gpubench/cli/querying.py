@@ -27,6 +27,9 @@ from gpubench.errors import GpubenchError
 MAX_TABLE_COLUMNS = 16
 """Of an answer on the terminal, as far as what was measured."""
 
+MAX_PROBLEMS_NAMED = 5
+"""Of the parts of results that are left out; the others are counted."""
+
 
 @click.command()
 @options.names
@@ -160,11 +163,11 @@ def query(
     if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
         raise click.UsageError("give SQL or --path, and --json or --csv")
     with closing(read_results(results, suites)) as table:
-        if len(table.problems) == 1:
-            ERR.print(*(f"{problem.path}: {problem.message}" for problem in table.problems))
-        elif table.problems:
+        for problem in table.problems[:MAX_PROBLEMS_NAMED]:
+            ERR.print(f"{problem.path}: {problem.message}")
+        if more := len(table.problems[MAX_PROBLEMS_NAMED:]):
             ERR.print(
-                f"{len(table.problems):,} parts of the results are left out; the report lists them"
+                f"parts of the results that are left out: {more:,} more; the report lists all"
             )
         if as_path or sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
             from gpubench.analysis.change_rows import CHANGE_COLUMNS, change_rows

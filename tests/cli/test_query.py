@@ -263,6 +263,17 @@ def test_a_query_at_fault_leaves_the_table_alone(project: Path) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_the_first_parts_that_are_left_out_are_named_and_the_others_counted(project: Path) -> None:
+    machine = next((project / ".asv" / "results").glob("*/"))
+    for number in range(7):
+        (machine / f"{number}{'b' * 7}-broken.json").write_text("{")
+
+    said = run("select count(*) from results").stderr.splitlines()
+
+    assert [line.partition("-broken.json: ")[1] != "" for line in said] == [True] * 5 + [False]
+    assert said[-1] == "parts of the results that are left out: 2 more; the report lists all"
+
+
 @pytest.mark.parametrize("sql", ["", " ", ";", "--", "-- only a remark", "/* so is this */ ;"])
 def test_a_text_without_a_query_says_what_to_give(project: Path, sql: str) -> None:
     result = run("--", sql)

@@ -183,5 +183,5 @@ def test_every_script_of_figures_can_record(target: str, figures: ModuleType) ->
     for script in scripts:
         code = (CHECKOUT / script).read_text()
         assert "add_option(parser)" in code and "with recording(" in code, script
-        named = set(re.findall(r'\brecord\(\s*"(\w+)"', code))
+        named = set(re.findall(r'\b(?:record|Side)\(\s*"(\w+)"', code))
         assert named and named <= groups, script
