@@ -4,7 +4,7 @@
 
 A pytest plugin, which replaces the lines of the files that it sees. Processor seconds are those of
 pytest's process and of the processes that a test waited for, setup included: they say the same on a
-busy machine. By them ``tests/conftest.py`` chooses what ``make quick`` runs.
+busy machine. By them ``conftest.py`` chooses what ``make quick`` runs.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from softcuda.build import UnavailableError, find_cuda_header
 NATIVE = Path(softcuda.__file__).parent / "native"
 TESTED = (
     *("blocks", "workers", "fibers", "signals", "findings", "faults", "permutations"),
-    *("warps", "barriers", "counts", "requests", "access", "regions", "frames"),
-    *("heap", "printing", "sanitizer", "shadow", "races", "order"),
+    *("warps", "barriers", "counts", "facts", "requests", "access", "regions"),
+    *("frames", "heap", "printing", "sanitizer", "shadow", "races", "order"),
 )
 COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
