@@ -11,9 +11,10 @@ from typing import Any
 from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
 from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
 from gpubench.analysis.direction import direction_word
-from gpubench.analysis.shared import MIN_SHARE, SharedChange
+from gpubench.analysis.shared import MIN_SHARE
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
+from gpubench.analysis.together import SharedChange
 from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.compare import pair_address

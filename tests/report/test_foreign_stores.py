@@ -18,7 +18,7 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, PARAMETERS, write_benchmarks, write_format_1, write_format_2
 
 from gpubench.cli import main
-from gpubench.report import render
+from gpubench.report import render, site
 from gpubench.report.render import view_models, write_report
 from gpubench.results import PairPattern, Table, open_table, reading
 
@@ -115,6 +115,7 @@ def test_a_store_read_and_shown_in_small_parts_gives_the_same_report(
         expected = contents(write_report(table, tmp_path / "at-once").parent)
     monkeypatch.setattr(reading, "BATCH", 100_000)
     monkeypatch.setattr(reading, "MAX_DETAILS", 100)
+    monkeypatch.setattr(site, "MAX_CELLS_IN_MEMORY", 60)
 
     with closing(opened(store)) as table:
         found = contents(write_report(table, tmp_path / "in-parts").parent)
