@@ -304,7 +304,7 @@ def stamp(history: History, site: Site) -> str:
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
     table = site.table
-    return repr((table.problems, machine, others, branch, table.acknowledged, table.thresholds))
+    return repr((table.problems, machine, others, branch, table.acknowledged))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:
