@@ -25,7 +25,7 @@ from gpubench.analysis.between_runs import (
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
 from gpubench.errors import ResultsError
-from gpubench.names import is_gpu
+from gpubench.names import BenchmarkName, is_gpu
 from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
 from gpubench.results.facts import concerns_case
 from gpubench.results.kinds import kind_of
@@ -211,6 +211,12 @@ class SnapshotComparison:
     """What cases of a kind share between the two runs."""
     method: str = ""
     """How both were measured in turn, a sentence or two; empty for stored results."""
+    asv_names: Mapping[BenchmarkName, str] = field(default_factory=dict)
+    """asv's names of benchmarks that have another name here."""
+
+    def asv_name(self, name: CaseName) -> str:
+        """Return asv's name of the benchmark of a case."""
+        return self.asv_names.get(name.benchmark, name.benchmark.asv_name)
 
     @property
     def counts(self) -> dict[str, int]:

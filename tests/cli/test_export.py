@@ -126,7 +126,8 @@ def test_openmetrics_is_read_by_the_parser_of_prometheus(project: Path) -> None:
 
 def case(name: CaseName, **fields: object) -> export_formats.ExportedCase:
     snapshot = Snapshot(1, Setup('m"1\\', "env\n2"), Commit("c" * 40, 0.0))
-    return export_formats.ExportedCase(snapshot, Row(name, "ok", **fields), {})  # type: ignore[arg-type]
+    row = Row(name, "ok", **fields)  # type: ignore[arg-type]
+    return export_formats.ExportedCase(snapshot, row, {}, name.benchmark.asv_name)
 
 
 def test_labels_are_escaped_and_what_is_not_finite_is_left_out() -> None:
