@@ -310,7 +310,7 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
         slower=one.slower,
         ratio=one.ratio,
         claim=claim,
-        why=f"{claim}: the machine, or code that all share. {recorded}"
+        why=f"The machine, or code that all share. {recorded}"
         + (f" {OFF_RUNS}" if one.runs else ""),
         facts=tuple(map(fact_row, facts)),
         comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
