@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,12 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which views were made: page and machine."""
     names: list[str] = []
-    for module in (kernel, overview, changes, choose, compare):
+    for module in (kernel, overview):
         monkeypatch.setattr(module, "build", noting(module.build, module.__name__, names))
+    for module, name in ((changes, "CHANGES"), (choose, "CHOOSE"), (compare, "COMPARE")):
+        page = getattr(module, f"{name}_PAGE")
+        noted = replace(page, build=noting(page.build, module.__name__, names))
+        monkeypatch.setattr(module, f"{name}_PAGE", noted)
     return names
 
 
