@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from gpubench.errors import GpubenchError
 from gpubench.parallel import in_processes
 from gpubench.report import changes, choose, compare, kernel, overview, render
 from gpubench.report.charts import MAX_TABLE_COMMITS
+from gpubench.report.pages import all_pages
 from gpubench.report.render import view_models, write_report
 from gpubench.results import History, Pair, Snapshot, open_table
 
@@ -126,7 +127,7 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Which views were made: page and machine."""
     names: list[str] = []
     for module in (kernel, overview):
@@ -135,7 +136,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         page = getattr(module, f"{name}_PAGE")
         noted = replace(page, build=noting(page.build, module.__name__, names))
         monkeypatch.setattr(module, f"{name}_PAGE", noted)
-    return names
+    all_pages.cache_clear()
+    yield names
+    all_pages.cache_clear()
 
 
 def noting(build: Callable[..., Any], module: str, names: list[str]) -> Callable[..., Any]:
