@@ -21,7 +21,7 @@ import numpy as np
 from figures import add_option, record, recording
 
 from gpubench.analysis.changes import Change
-from gpubench.analysis.shared import judge_times
+from gpubench.analysis.together import judge_times
 from gpubench.results import CaseHistories, Times, open_table
 
 AROUND = 10
@@ -96,8 +96,7 @@ def judged(
 
 def rows(history: CaseHistories, window: Times) -> Iterator[tuple[int, Change]]:
     """Yield the slower changes of the cases over a window, with the index of the case."""
-    verdicts, _ = judge_times(history.names, window)
-    for case, verdict in enumerate(verdicts):
+    for case, verdict in enumerate(judge_times(history.names, window)):
         yield from ((case, change) for change in verdict.changes if change.slower)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from gpubench.analysis.changes import undone_by
@@ -77,8 +78,11 @@ def judge_setup(table: Table, setup: Setup) -> JudgedHistory:
     outline = table.outline(setup)
     size = max(MAX_TIMES // max(len(outline.snapshots), 1), 1)
 
+    @lru_cache(maxsize=1)  # all cases are asked for several times, and most setups are one part
+    def part(start: int) -> CaseHistories:
+        return table.history(setup, outline.names[start : start + size])
+
     def parts() -> Iterator[CaseHistories]:
-        for start in range(0, len(outline.names), size):
-            yield table.history(setup, outline.names[start : start + size])
+        return map(part, range(0, len(outline.names), size))
 
     return judge_history(parts, outline, table.threshold, table.is_rate)

@@ -171,11 +171,13 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
 
 
 def verdicts_in(
-    times: Times, least: Sequence[float] | None = None, kinds: Sequence[str] | None = None
+    times: Times,
+    least: Sequence[float] | None = None,
+    company: Sequence[PooledLevels] | None = None,
 ) -> list[Verdict]:
     """Return what each case's times say; ``times`` as for ``changes_in``, and ``least`` the factor
-    of each case from which a change counts (``THRESHOLD`` without). ``kinds``: cases of one kind
-    scatter alike.
+    of each case from which a change counts (``THRESHOLD`` without). ``company``: what the cases of
+    its kind tell of the scatter of each; without, these cases do.
 
     From ten measured commits on, the levels of ``gpubench.analysis.steps`` on the logarithm of the
     times, so that a doubling and a halving weigh the same. The newest commits, and all of a short
@@ -183,15 +185,12 @@ def verdicts_in(
     are left out.
     """
     least = [THRESHOLD] * times.shape[1] if least is None else least
-    kinds = [""] * times.shape[1] if kinds is None else kinds
     measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
     series = {
         case: np.log(times[0, case, places]) for case, places in enumerate(measured) if len(places)
     }
-    company = {
-        kind: PooledLevels(values for case, values in series.items() if kinds[case] == kind)
-        for kind in {*kinds}
-    }
+    if company is None:
+        company = [PooledLevels(series.values())] * times.shape[1]
     is_measured = np.isfinite(times[0]).any(axis=1)  # what has no value leaves nothing open
     verdicts = [Verdict((), 0.0, is_judged=not one) for one in is_measured]
     fitted = {
@@ -202,7 +201,7 @@ def verdicts_in(
     proposed = levels_of([*fitted.values()], [least[case] for case in fitted])
     levels = dict(zip(fitted, proposed, strict=True))
     for case, values in series.items():
-        pooled = company[kinds[case]]
+        pooled = company[case]
         if len(values) < 2 or not math.isfinite(pooled.reach(values[:-1], CHECK_CHANCE)):
             continue
         verdicts[case] = Verdict((), 0.0)

@@ -26,7 +26,7 @@ from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
 from gpubench.analysis.renamed import Rename, find_renames
 from gpubench.errors import ResultsError
-from gpubench.names import is_gpu
+from gpubench.names import BenchmarkName, is_gpu
 from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_order
 from gpubench.results.facts import concerns_case
 from gpubench.results.kinds import kind_of
@@ -216,6 +216,12 @@ class SnapshotComparison:
     """Names that one side alone has, each with the like one of the other side."""
     busy: str = ""
     """What other work kept the machine busy as measuring in turn began; empty without any."""
+    asv_names: Mapping[BenchmarkName, str] = field(default_factory=dict)
+    """asv's names of benchmarks that have another name here."""
+
+    def asv_name(self, name: CaseName) -> str:
+        """Return asv's name of the benchmark of a case."""
+        return self.asv_names.get(name.benchmark, name.benchmark.asv_name)
 
     @property
     def counts(self) -> dict[str, int]:

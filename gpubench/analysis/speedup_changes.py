@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpubench.analysis.changes import Change, Verdict, verdicts_in
 from gpubench.analysis.comparison import BASELINE_MOVED
+from gpubench.analysis.pooled import POOLED_COMMITS, PooledLevels
 from gpubench.results import CaseHistories, CaseName, Times
 
 MIN_PAIRED_COMMITS = 2
@@ -49,14 +50,16 @@ class _Series:
     """Snapshots from which the baseline is another one."""
 
 
-def paired_cases(history: CaseHistories) -> NDArray[np.intp]:
-    """Return the cases of which the ratio over several commits is known, as indices.
-
-    None where processors differ: there all times are over the baseline's anyway.
-    """
-    if history.by_speedup:
-        return np.zeros(0, np.intp)
-    return np.flatnonzero(_are_paired(history).sum(axis=1) >= MIN_PAIRED_COMMITS)
+def newest_ratios(
+    history: CaseHistories,
+    own: Changes,
+    shared: Changes,
+    usual_baselines: Mapping[CaseName, CaseName],
+) -> list[NDArray[np.float64]]:
+    """Return logarithms of the newest ratios of each case with pairs, as many as ``PooledLevels``
+    looks at; arguments as for ``decide_by_speedups``."""
+    series = _series(history, own, shared, usual_baselines).values()
+    return [np.log(one.times[0, one.is_paired])[-POOLED_COMMITS - 1 :] for one in series]
 
 
 def decide_by_speedups(
@@ -66,6 +69,7 @@ def decide_by_speedups(
     shared: Changes,
     least: Sequence[float],
     usual_baselines: Mapping[CaseName, CaseName],
+    pooled: PooledLevels,
 ) -> dict[CaseName, Verdict]:
     """Return what the histories of the cases with pairs say.
 
@@ -76,20 +80,19 @@ def decide_by_speedups(
         shared: of those that each case shares with most.
         least: factor of each case of ``history`` from which a change counts.
         usual_baselines: of cases whose baseline is not in ``history``.
+        pooled: how the ratios of all cases scatter.
     """
-    cases = paired_cases(history).tolist()
-    if not cases:
+    series = _series(history, own, shared, usual_baselines)
+    if not series:
         return {}
-    names = [history.names[case] for case in cases]
-    series = [
-        _series_of(history, case, own, shared.get(history.names[case], ()), usual_baselines)
-        for case in cases
-    ]
     by_ratio = verdicts_in(
-        np.stack([one.times for one in series], axis=1), [least[case] for case in cases]
+        np.stack([one.times for one in series.values()], axis=1),
+        [least[case] for case in series],
+        [pooled] * len(series),
     )
     decided = {}
-    for case, name, one, verdict in zip(cases, names, series, by_ratio, strict=True):
+    for (case, one), verdict in zip(series.items(), by_ratio, strict=True):
+        name = history.names[case]
         timed = np.flatnonzero(~np.isnan(history.judged[0, case]))
         ratio_changes = [
             replace(change, basis="speedup")
@@ -108,6 +111,25 @@ def decide_by_speedups(
     return decided
 
 
+def _series(
+    history: CaseHistories,
+    own: Changes,
+    shared: Changes,
+    usual_baselines: Mapping[CaseName, CaseName],
+) -> dict[int, _Series]:
+    """Return the ratios of the cases, by their indices, of which several commits have one.
+
+    None where processors differ: there all times are over the baseline's anyway.
+    """
+    if history.by_speedup:
+        return {}
+    paired = _are_paired(history)
+    return {
+        case: _series_of(history, case, paired[case], own, shared, usual_baselines)
+        for case in np.flatnonzero(paired.sum(axis=1) >= MIN_PAIRED_COMMITS).tolist()
+    }
+
+
 def _are_paired(history: CaseHistories) -> NDArray[np.bool_]:
     ratios = history.speedups[0]
     known = np.isfinite(ratios) & (ratios > 0) & ~np.isnan(history.judged[0])
@@ -118,11 +140,11 @@ def _are_paired(history: CaseHistories) -> NDArray[np.bool_]:
 def _series_of(
     history: CaseHistories,
     case: int,
+    is_paired: NDArray[np.bool_],
     own: Changes,
-    shared: Sequence[Change],
+    shared: Changes,
     usual_baselines: Mapping[CaseName, CaseName],
 ) -> _Series:
-    is_paired = _are_paired(history)[case]
     places = np.flatnonzero(is_paired)
     with np.errstate(divide="ignore"):
         value, low, high = -np.log(history.speedups[:, case, places])
@@ -138,7 +160,7 @@ def _series_of(
         after = ratios[0, index : index + LEVEL_COMMITS]
         ratios[:, index:] -= np.median(after) - np.median(before)
     seconds = np.log(history.judged[0, case, places])
-    for change in shared:  # as if the newest machine had measured all
+    for change in shared.get(history.names[case], ()):  # as if the newest machine had measured all
         seconds[places < change.after] += np.log(change.new / change.old)
     ratios += np.median(seconds - ratios[0])
     times: Times = np.full((3, len(is_paired)), np.nan)

@@ -268,7 +268,9 @@ def _compare_stored(
         rows = _only(of_pair[0], kept), _only(of_pair[1], kept)
         earlier = read_earlier_runs(after.table, pair)
         judged = compare_rows(*pair, *rows, request.factor, earlier)
-        comparisons.append(without_known_alarms(judged, after.table))
+        known = without_known_alarms(judged, after.table)
+        asv_names = {**before.table.asv_names, **after.table.asv_names}
+        comparisons.append(replace(known, asv_names=asv_names))
         was, now = (
             replace(counts, counts=_only(counts.counts, kept))
             for counts in (
@@ -318,8 +320,9 @@ def _show(
     both = [*zip_longest(views, counted)]
     if request.as_json:
         compared = (
-            comparison_row(view) | ({"counted": counts_json(of.comparison)} if of else {})
-            for view, of in both
+            comparison_row(view, one.asv_name)
+            | ({"counted": counts_json(of.comparison)} if of else {})
+            for one, (view, of) in zip(comparisons, both, strict=True)
         )
         print_json([*compared])
     elif request.as_markdown:

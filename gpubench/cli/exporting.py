@@ -79,7 +79,9 @@ def export(
             cases = [
                 case
                 for one in chosen
-                for case in formats.exported_cases(one, table.rows(one), table.counts(one))
+                for case in formats.exported_cases(
+                    one, table.rows(one), table.counts(one), table.asv_name
+                )
                 if kept is None or case.row.name in kept
             ]
             for line in formats.left_out(cases):

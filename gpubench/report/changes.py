@@ -11,9 +11,10 @@ from typing import Any
 from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
 from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
 from gpubench.analysis.direction import direction_word
-from gpubench.analysis.shared import MIN_SHARE, SharedChange
+from gpubench.analysis.shared import MIN_SHARE
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
+from gpubench.analysis.together import SharedChange
 from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.compare import pair_address
@@ -309,7 +310,7 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
         slower=one.slower,
         ratio=one.ratio,
         claim=claim,
-        why=f"{claim}: the machine, or code that all share. {recorded}"
+        why=f"The machine, or code that all share. {recorded}"
         + (f" {OFF_RUNS}" if one.runs else ""),
         facts=tuple(map(fact_row, facts)),
         comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
@@ -510,7 +511,7 @@ def _verdict(
 
 def digest(history: History, site: Site) -> str:
     """Return a text that changes with what the page shows."""
-    return f"{history.digest}{site.table.acknowledged}{site.table.thresholds}"
+    return f"{history.digest}{site.table.acknowledged}"
 
 
 CHANGES_PAGE = Page("changes", "Changes", build, digest)

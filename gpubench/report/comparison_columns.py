@@ -172,10 +172,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         markdown="case",
         page="Case",
         has_foreign_words=True,
-        values={
-            "benchmark": lambda row: row.name.benchmark.asv_name,
-            "case": lambda row: row.name.case,
-        },
+        values={"case": lambda row: row.name.case},
     ),
     Column("change", factor_words, page="Change"),
     Column(

@@ -309,6 +309,6 @@ def not_judged_words(not_judged: int, cases: int) -> str | None:
         return None
     which = "No case is" if not_judged == cases else f"{not_judged:,} of {cases:,} cases are not"
     return (
-        f"{which} judged yet: that needs three commits of a case, or two of "
-        f"{text.plural(MIN_SERIES, 'case')} that tell how much they scatter."
+        f"{which} judged yet: that needs undisturbed times of a case at three commits, or of "
+        f"{text.plural(MIN_SERIES, 'case')} at two, which tell how much they scatter."
     )

@@ -130,6 +130,8 @@ class MatrixRow:
     cells: tuple[MatrixCell, ...]
     change: KernelChange | None
     """``None``: none was found."""
+    is_judged: bool
+    """Whether the times of any of its cases were judged, so that ``None`` says something."""
     backends: tuple[str, ...]
     """Of its implementations, as far as a record says."""
     tags: tuple[str, ...]
@@ -305,7 +307,7 @@ def stamp(history: History, site: Site) -> str:
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
     table = site.table
-    return repr((table.problems, machine, others, branch, table.acknowledged, table.thresholds))
+    return repr((table.problems, machine, others, branch, table.acknowledged))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:
@@ -517,6 +519,7 @@ def _matrix(
     for case, change in newest:
         at = site.labels(history)[change.after]
         changes.setdefault((case.suite, case.kernel), KernelChange(change.ratio, at))
+    not_judged = site.not_judged(history)
     rows = []
     represented = {key: its for key, kernel in kernels.items() if (its := _represent(kernel))}
     over_commits = len(history.commits) > 1
@@ -545,6 +548,9 @@ def _matrix(
                     _cell(in_columns[key], column, size, counted) for _, key, column in heads
                 ),
                 change=changes.get(kernel_key),
+                is_judged=not not_judged.issuperset(
+                    history.names[case] for case in site.kernels(history)[kernel_key]
+                ),
                 is_regressed=kernel_key in regressed,
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),

@@ -119,7 +119,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         overrides = None  # the folder of the pages is there alone, and a sandbox takes longer
     environment, site = _environment(overrides), Site(table, all_pages())
     templates = template_files(overrides, output_dir)
-    made_by = f"{code_stamp()}{stamp_of(templates)}{table.selection}"
+    settings = table.selection, table.thresholds, sorted(table.rates)
+    made_by = f"{code_stamp()}{stamp_of(templates)}{settings}"
     scripts = output_dir / data_scripts.SCRIPTS_FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
@@ -227,14 +228,13 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
             yield ReportFile(site.address(None), site.digest, view, "overview.html")
         return
     setup, links = history.setup, site.linked(history)
-    thresholds = site.table.thresholds
     view = partial(overview.build, history, site)
     shown = f"{history.digest}{overview.stamp(history, site)}{links}"
     yield ReportFile(site.address(setup), shown, view, "overview.html")
     for key in site.kernels(history):
         view = partial(kernel.build, history, key, site)
         sources, doubts = site.sources.get(key), site.doubts(key)
-        shown = repr((history.digest, site.linked(history, key), sources, doubts, thresholds))
+        shown = repr((history.digest, site.linked(history, key), sources, doubts))
         yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
         address = series.series_address(history, key, site)
         script = partial(_series_script, history, key, site)

@@ -20,8 +20,9 @@ from gpubench.analysis.count_changes import CountChange, find_count_changes
 from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts, find_doubts
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
-from gpubench.analysis.shared import JudgedHistory, SharedChange, judge_history
+from gpubench.analysis.shared import JudgedHistory, judge_history
 from gpubench.analysis.status_changes import StatusChange
+from gpubench.analysis.together import SharedChange
 from gpubench.names import SECONDS, kernel_title
 from gpubench.report import text
 from gpubench.report.page import Page

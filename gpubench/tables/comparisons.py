@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import RenderableType
@@ -19,6 +19,7 @@ from gpubench.report.comparison_columns import (
 )
 from gpubench.report.comparison_view import ComparisonView, factor_in_words
 from gpubench.report.exports import plain
+from gpubench.results import CaseName
 from gpubench.tables.table import table
 
 
@@ -65,8 +66,10 @@ def differences_table(view: ComparisonView) -> Table:
     return made
 
 
-def comparison_row(view: ComparisonView) -> dict[str, Any]:
-    """Return a comparison as JSON shows it; what is not known is ``null``."""
+def comparison_row(view: ComparisonView, asv_name: Callable[[CaseName], str]) -> dict[str, Any]:
+    """Return a comparison as JSON shows it; what is not known is ``null``. ``asv_name`` tells what
+    asv calls the benchmark of a case."""
+    cases = [{"benchmark": asv_name(row.name), **values_of(row)} for row in view.rows]
     row: dict[str, Any] = plain(
         {
             "title": view.title,
@@ -81,7 +84,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "sure": view.sure,
             "method": view.method or None,
             "factor": view.factor,
-            "cases": list(map(values_of, view.rows)),
+            "cases": cases,
             "only_old": view.only_old.count,
             "only_new": view.only_new.count,
             "facts": view.facts,

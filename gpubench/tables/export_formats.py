@@ -37,6 +37,13 @@ class ExportedCase:
     row: Row
     costs: Mapping[str, int]
     """By names of ``COSTS``; empty where nothing was counted."""
+    benchmark: str
+    """asv's name of it."""
+
+    @property
+    def name(self) -> str:
+        """Return asv's benchmark and the identity, as ``gpubench plan --list`` has them."""
+        return f"{self.benchmark} {self.row.name.case}".rstrip()
 
     @property
     def has_time(self) -> bool:
@@ -56,12 +63,20 @@ class ExportedCase:
 
 
 def exported_cases(
-    snapshot: Snapshot, rows: Mapping[CaseName, Row], counts: Mapping[CaseName, CaseCounts]
+    snapshot: Snapshot,
+    rows: Mapping[CaseName, Row],
+    counts: Mapping[CaseName, CaseCounts],
+    asv_name: Callable[[CaseName], str],
 ) -> list[ExportedCase]:
     """Return every case of a snapshot, in the order of its rows, with its costs."""
     return [
         # Counts of a wrong case say nothing: what it did is not the work that was asked for.
-        ExportedCase(snapshot, row, {} if row.status in FAILURES else _costs(counts.get(name)))
+        ExportedCase(
+            snapshot,
+            row,
+            {} if row.status in FAILURES else _costs(counts.get(name)),
+            asv_name(name),
+        )
         for name, row in rows.items()
     ]
 
@@ -89,7 +104,7 @@ def left_out(cases: Iterable[ExportedCase]) -> list[str]:
         status = case.row.status
         if status in FAILURES:
             lines.append(
-                f"left out {export_name(case.row.name)}: {text.status_label(status)}"
+                f"left out {case.name}: {text.status_label(status)}"
                 f"{f': {case.row.reason}' if case.row.reason else ''}"
             )
         else:
@@ -104,11 +119,6 @@ def left_out(cases: Iterable[ExportedCase]) -> list[str]:
             "measure again on a quiet machine; csv has them, with a column `disturbed`"
         )
     return lines
-
-
-def export_name(name: CaseName) -> str:
-    """Name a case by asv's benchmark and its identity, as ``gpubench plan --list`` does."""
-    return f"{name.benchmark.asv_name} {name.case}".rstrip()
 
 
 def bencher_json(cases: Iterable[ExportedCase]) -> str:
@@ -130,7 +140,7 @@ def bencher_json(cases: Iterable[ExportedCase]) -> str:
         for name, count in case.costs.items():
             measures[name.replace("_", "-")] = {"value": count}
         if measures:
-            content[_short(export_name(case.row.name))] = measures
+            content[_short(case.name)] = measures
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
@@ -142,7 +152,7 @@ def action_json(cases: Iterable[ExportedCase]) -> str:
     """
     entries: list[dict[str, Any]] = []
     for case in cases:
-        name = export_name(case.row.name)
+        name = case.name
         if case.has_time:
             assert case.row.seconds is not None
             value = _nanoseconds(case.row.seconds)

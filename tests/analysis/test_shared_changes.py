@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from histories import history_of, snapshot, timed
 
+from gpubench.analysis import together
 from gpubench.analysis.changes import slower_than_best
 from gpubench.analysis.shared import JudgedHistory, judge_history
-from gpubench.analysis.shared import without_shared_noise as without
+from gpubench.analysis.together import gather, without_noise
 from gpubench.results import CaseHistories, CaseName
 
 NAMES = [CaseName("add", f"k{index}", "numba", "kernel", "n=4") for index in range(20)]
@@ -38,6 +39,11 @@ def history(factors: np.ndarray) -> CaseHistories:
 
 def judged(of: CaseHistories) -> JudgedHistory:
     return judge_history(lambda: [of])
+
+
+def without(of: CaseHistories) -> np.ndarray:
+    """Times without the noise of their runs."""
+    return without_noise(of.judged, gather(lambda: [(of.names, of.judged)]).noise)
 
 
 def test_a_step_that_most_cases_share_is_one_row() -> None:
@@ -71,7 +77,7 @@ def test_slower_runs_are_taken_out_of_the_noise_of_the_cases_that_share_them() -
     factors[:15, 7:50:5] = 1.3
     of = history(factors)
 
-    cleaned = np.log(without(of.judged)[0])
+    cleaned = np.log(without(of)[0])
 
     assert cleaned[0, :50].std() < 0.03
     assert (cleaned[16] == np.log(of.judged[0, 16])).all()
@@ -82,7 +88,7 @@ def test_what_lasts_and_what_is_new_stays_in_the_times() -> None:
     factors[:, 30:] = 1.3
     factors[:, -3:] = 2.0
 
-    cleaned = without(history(factors).judged)[0]
+    cleaned = without(history(factors))[0]
 
     assert np.median(cleaned[0, 35:50]) == pytest.approx(1.3, rel=0.02)
     assert np.median(cleaned[0, -3:]) == pytest.approx(2.0, rel=0.02)
@@ -187,3 +193,25 @@ def test_two_runs_in_a_row_that_are_off_alike_are_one_row() -> None:
 def test_cases_of_one_commit_are_not_judged() -> None:
     assert judged(history(np.ones((20, 1)))).not_judged == {*NAMES}
     assert judged(history(np.ones((20, 5)))).not_judged == frozenset()
+
+
+@pytest.mark.parametrize("commits", [6, COMMITS])
+@pytest.mark.parametrize("size", [1, 7, 19])
+def test_verdicts_do_not_depend_on_how_many_cases_are_read_at_a_time(
+    commits: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "MAX_TIMES", 12 * COMMITS)  # every second case tells the noise
+    factors = np.ones((20, commits))
+    factors[:15, 7:50:5] = 1.3
+    factors[:16, -2] *= 2
+    factors[17, -1] = 5
+    of = history(factors)
+
+    in_parts = judge_history(
+        lambda: [of.part([*range(20)[start : start + size]]) for start in range(0, 20, size)]
+    )
+
+    whole = judged(of)
+    assert in_parts == whole
+    assert [one.runs for one in whole.shared] == [1]
+    assert [change.kind for change in whole.changes[NAMES[17]]] == ["check"]

@@ -104,7 +104,8 @@ def test_the_action_gets_a_list_of_smaller_is_better(project: Path) -> None:
 
 def case(name: CaseName, **fields: object) -> export_formats.ExportedCase:
     snapshot = Snapshot(1, Setup('m"1\\', "env\n2"), Commit("c" * 40, 0.0))
-    return export_formats.ExportedCase(snapshot, Row(name, "ok", **fields), {})  # type: ignore[arg-type]
+    row = Row(name, "ok", **fields)  # type: ignore[arg-type]
+    return export_formats.ExportedCase(snapshot, row, {}, name.benchmark.asv_name)
 
 
 def test_numbers_that_are_not_finite_are_left_out() -> None:

@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 from generated_store import PAIRS, SHAPES, hashes, write_store
 from result_files import CommitFiles
 from stored_asv_project import PAIR, PARAMETERS, write_benchmarks, write_format_1, write_format_2
+from stored_asv_project import commit_hash as stored_hash
 
 from gpubench.cli import main
-from gpubench.report import render
+from gpubench.report import render, site
 from gpubench.report.render import view_models, write_report
 from gpubench.results import PairPattern, Table, open_table, reading
 
@@ -115,6 +116,7 @@ def test_a_store_read_and_shown_in_small_parts_gives_the_same_report(
         expected = contents(write_report(table, tmp_path / "at-once").parent)
     monkeypatch.setattr(reading, "BATCH", 100_000)
     monkeypatch.setattr(reading, "MAX_DETAILS", 100)
+    monkeypatch.setattr(site, "MAX_CELLS_IN_MEMORY", 60)
 
     with closing(opened(store)) as table:
         found = contents(write_report(table, tmp_path / "in-parts").parent)
@@ -253,3 +255,25 @@ def test_an_environment_of_which_nothing_is_measured_today_stands_last(tmp_path:
     assert "No speedup can be stated for 1 kernel" in first
     assert "Nothing is known at aaaaaaaa on runner of what is measured today." in last
     assert "What add measured has changed since" in last
+
+
+def test_comparisons_and_exports_name_benchmarks_as_asv_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["ocean.Grid.time_step", "ocean.Grid.mem_mesh"]
+    for name in names:
+        monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(Path("results"))
+    for day in (1, 2):
+        write_format_2(Path("results"), day, {name: [float(day)] for name in names})
+    one, other = (stored_hash(day) for day in (1, 2))
+
+    (compared,) = json.loads(run("compare", one, other, "--results", "results", "--json").stdout)
+    exported = json.loads(run("export", "--results", "results", "--format", "bencher").stdout)
+
+    assert [row["benchmark"] for row in compared["cases"]] == names[:1]
+    assert names[0] in exported
+    shown = run("compare", one, other, "--results", "results", "--all").stdout
+    assert "ocean.Grid.time_step" in shown
+    assert "suites." not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from report_sample import START, commit_hash, write_sample
 from result_files import CommitFiles, write_machine
-from stored_asv_project import PAIR, write_benchmarks, write_format_2
+from stored_asv_project import PAIR, PARAMETERS, write_benchmarks, write_format_2
 
 from gpubench.errors import GpubenchError
 from gpubench.parallel import in_processes
@@ -392,3 +393,32 @@ def test_pages_are_made_again_by_other_templates_and_other_code(
     monkeypatch.setattr(render, "code_stamp", lambda: "of tomorrow")
     report(tmp_path, tmp_path / "own")
     assert len(built) == 5
+
+
+@pytest.mark.parametrize("setting", ["higher_is_better", "thresholds", "unit"])
+def test_pages_are_made_again_by_a_setting_that_changes_what_they_say(
+    tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    monkeypatch.setitem(PARAMETERS, "grid.track_score", {})
+    write_benchmarks(results)
+    for day in range(1, 31):
+        write_format_2(results, day, {"grid.track_score": [8.0 if day < 15 else 4.0]})
+    with closing(open_table(results, path=tmp_path / "kept.table")) as table:
+        write_report(table, tmp_path / "html")
+    before = contents(tmp_path / "html")
+    changed: dict[str, Any] = {}
+    if setting == "unit":
+        described = json.loads((results / "benchmarks.json").read_text())
+        described["grid.track_score"]["unit"] = "points"
+        (results / "benchmarks.json").write_text(json.dumps(described))
+    else:
+        of_setting = {"higher_is_better": ["grid"], "thresholds": [("grid", 9.0)]}
+        changed = {setting: of_setting[setting]}
+
+    with closing(open_table(results, path=tmp_path / "kept.table", **changed)) as table:
+        write_report(table, tmp_path / "html")
+
+    write_report(open_table(results, **changed), tmp_path / "anew")
+    assert contents(tmp_path / "html") == contents(tmp_path / "anew")
+    assert contents(tmp_path / "html")["changes.html"] != before["changes.html"]
