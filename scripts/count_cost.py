@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +34,8 @@ from gpubench.suite.loading import load_suites
 
 SUITES = Path(__file__).parent.parent / "suites"
 TURNS = 2
+CACHE_VARIABLE = "NUMBA_CACHE_DIR"
+"""Numba reads it when a kernel is imported: so it is set before the first process starts."""
 COST = "processor time of `gpubench verify` with counts over without, geometric mean of all cases"
 
 
@@ -100,7 +102,7 @@ def main() -> None:
     add_option(parser)
     given = parser.parse_args()
     side = ON_CPU if given.cpu else CUDA
-    with recording(given):
+    with TemporaryDirectory() as folder, environment({CACHE_VARIABLE: folder}), recording(given):
         print(
             f"{'suite':20} {'cases':>5} {'plain s':>8} {'counted s':>9} {'mean ratio':>10}",
             flush=True,
@@ -147,16 +149,14 @@ def _seconds_in_turn(cases: list[Case], side: Side) -> list[tuple[float, float]]
 
 def _weighed(cases: list[Case], manner: Manner) -> Mapping[int, float]:
     """Return the processor time of each case that is right, by its place."""
-    with ExitStack() as stack:
-        if not manner.in_software:  # else what one side has compiled, the other finds
-            folder = stack.enter_context(TemporaryDirectory())
-            stack.enter_context(environment({"NUMBA_CACHE_DIR": folder}))
-        outcomes = verified(cases, manner, do=Weigher(manner))
-        return {
-            place: outcome.seconds
-            for place, outcome in outcomes
-            if isinstance(outcome, Weighed) and outcome.status == "right"
-        }
+    if not manner.in_software:  # else it finds what a turn before has compiled
+        for kept in Path(os.environ[CACHE_VARIABLE]).rglob("*.nb[ic]"):
+            kept.unlink()
+    return {
+        place: outcome.seconds
+        for place, outcome in verified(cases, manner, do=Weigher(manner))
+        if isinstance(outcome, Weighed) and outcome.status == "right"
+    }
 
 
 def _processor_seconds() -> float:
