@@ -102,12 +102,13 @@ def main() -> None:
     add_option(parser)
     given = parser.parse_args()
     side = ON_CPU if given.cpu else CUDA
-    with TemporaryDirectory() as folder, environment({CACHE_VARIABLE: folder}), recording(given):
+    with recording(given), TemporaryDirectory() as folder, environment({CACHE_VARIABLE: folder}):
         print(
             f"{'suite':20} {'cases':>5} {'plain s':>8} {'counted s':>9} {'mean ratio':>10}",
             flush=True,
         )
         ratios, means = list[float](), list[float]()
+        both = list[tuple[float, float]]()
         for file in sorted(file for path in given.suites for file in _files(path)):
             plan = build_plan(load_suites([file], "smoke"), 1)
             cases = [case for case in plan.cases() if side.has(case)]
@@ -115,6 +116,7 @@ def main() -> None:
             its = [counted / plain for plain, counted in seconds]
             if its:
                 ratios += its
+                both += seconds
                 means.append(_mean(its))
                 sums = [math.fsum(column) for column in zip(*seconds, strict=True)]
                 shown = f"{len(its):5} {sums[0]:8.2f} {sums[1]:9.2f} {_mean(its):10.2f}"
@@ -122,6 +124,10 @@ def main() -> None:
         mean = _mean(ratios)
         print(f"\ngeometric mean of {len(ratios)} cases {mean:.2f}, target at most {side.target}")
         record(side.section, side.what, {"figure": f"{mean:.2f}"})
+        plain, counted = (math.fsum(column) for column in zip(*both, strict=True))
+        record(
+            side.section, "the same, of the sums of all cases", {"figure": f"{counted / plain:.2f}"}
+        )
         for extreme, of in (("least", min), ("most", max)):
             what = f"the same, the {extreme} of a suite"
             record(side.section, what, {"figure": f"{of(means):.2f}"})

@@ -339,7 +339,8 @@ def add_to_project(
 def _install_commands(needs_cuda: bool) -> list[str]:
     """Return the commands that install gpubench, and what CUDA needs, into asv's environments."""
     needed = asv_requirements(needs_cuda)
-    install = f"in-dir={{env_dir}} python -m pip install {quoted(str(needed['gpubench']))}"
+    engine = quoted(str(needed["gpubench"]))
+    install = f"in-dir={{env_dir}} python -m pip install {engine}"
     return [f"{install}{_cuda_words(needed['cuda'])}"]
 
 
