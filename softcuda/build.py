@@ -90,23 +90,43 @@ def run_compiler(command: Sequence[str], folder: Path, text: str | None = None) 
     # Libraries that a caller preloads or puts in place are not meant for the compiler.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
     environment["TMPDIR"] = str(folder)
-    # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    ) as compiler:
+    # Ctrl-C between the start of the compiler and the block that ends it would leave it running.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
+        compiler = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        _COMPILERS.add(compiler)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    with compiler:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             _, said = compiler.communicate(text)
         except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(compiler.pid, signal.SIGKILL)
+            _kill(compiler)
             raise
+        finally:
+            _COMPILERS.discard(compiler)
     return compiler.returncode, said
+
+
+_COMPILERS: set[subprocess.Popen[str]] = set()
+"""Compilers that run now, of all threads."""
+
+
+def _kill(compiler: subprocess.Popen[str]) -> None:
+    """End a compiler with the programs that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(compiler.pid, signal.SIGKILL)
 
 
 @cache
@@ -214,8 +234,14 @@ def _compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) -
             pool.submit(compile_to, target, [*flags, "-c", str(source)])
             for source, target in objects.items()
         ]
-        for one in made:
-            one.result()
+        try:
+            for one in made:
+                one.result()
+        except BaseException:  # Ctrl-C is this thread's alone: the others would compile to the end
+            pool.shutdown(wait=False, cancel_futures=True)
+            for compiler in [*_COMPILERS]:
+                _kill(compiler)
+            raise
     return objects
 
 
