@@ -150,8 +150,8 @@ def why_never_written(outputs: Outputs, poison: Outputs) -> str | None:
         if math.prod(shape) == after.size - count:
             return (
                 f"{written}: what is written has the shape {[*shape]}, and the suite declares "
-                f"{[*after.shape]}; declare the shape that is written, let the loop or the launch reach "
-                "all elements, or declare `intent: inout`"
+                f"{[*after.shape]}; declare the shape that is written, let the loop or the launch "
+                "reach all elements, or declare `intent: inout`"
             )
         first = [int(place) for place in np.argwhere(is_left)[0]]
         return f"{written}, the first at {first}; write them all, or declare `intent: inout`"
