@@ -12,7 +12,7 @@ from gpubench.analysis.shared import JudgedHistory, judge_history
 from gpubench.names import SECONDS
 from gpubench.results import CaseHistories, CaseName, Setup, Table
 
-MAX_TIMES = 2**19
+MAX_LISTED_TIMES = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
 
 CHANGE_COLUMNS = {
@@ -76,7 +76,7 @@ def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
 def judge_setup(table: Table, setup: Setup) -> JudgedHistory:
     """Judge all cases of a setup, some in memory at a time."""
     outline = table.outline(setup)
-    size = max(MAX_TIMES // max(len(outline.snapshots), 1), 1)
+    size = max(MAX_LISTED_TIMES // max(len(outline.snapshots), 1), 1)
 
     @lru_cache(maxsize=1)  # all cases are asked for several times, and most setups are one part
     def part(start: int) -> CaseHistories:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from gpubench.names import parse_identity
 from gpubench.results import CaseName, Row
 
-MIN_SHARED_CASES = 0.5
+MIN_SHARE_OF_CASES = 0.5
 """Share of the cases of both that have the same values: fewer are another kernel."""
 
 MIN_LIKENESS = 0.6
@@ -126,7 +126,7 @@ def _inside(
     axes, axes_now = ({axis for one in side for axis in _axes(one)} for side in of_all)
     if len(axes - axes_now) == len(axes_now - axes) == 1:
         values, values_now = (frozenset[Values]().union(*(g.values for g in s)) for s in of_all)
-        if _shared(values, values_now) >= MIN_SHARED_CASES:
+        if _shared(values, values_now) >= MIN_SHARE_OF_CASES:
             (axis,), (axis_now,) = axes - axes_now, axes_now - axes
             cases = sum(len(one.names) for one in of_all[0])
             yield Rename(axis, f"kernels: {kernel}: ...: {axis_now}", suite, cases)
@@ -142,7 +142,7 @@ def _matched(
         shared = _shared(left[before].values, come[after].values)
         is_same = bool(left[before].versions & come[after].versions)
         likeness = SequenceMatcher(None, name_of(before), name_of(after)).ratio()
-        if shared >= MIN_SHARED_CASES and (is_same or is_only_pair or likeness >= MIN_LIKENESS):
+        if shared >= MIN_SHARE_OF_CASES and (is_same or is_only_pair or likeness >= MIN_LIKENESS):
             scored.append((is_same, likeness + shared, before, after))
     scored.sort(key=lambda each: each[:2], reverse=True)
     pairs: dict[K, K] = {}

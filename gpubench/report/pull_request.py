@@ -60,7 +60,7 @@ _MAX_NAMED = 2
 
 _MARKUP = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>|~#@!"} | {"\n": " ", "\r": " "})
 
-_NUMBER = re.compile(r"[-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|nan|inf)\b", re.IGNORECASE)
+_NUMBER_IN_TEXT = re.compile(r"[-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|nan|inf)\b", re.IGNORECASE)
 """What differs in the reasons of failures that have one cause: places and values."""
 
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -254,7 +254,7 @@ def group_by_cause(rows: Sequence[Difference]) -> list[list[Difference]]:
     implementation that changed the same way, or failed for one reason but for numbers in it."""
     groups: dict[tuple[object, ...], list[Difference]] = {}
     for row in rows:
-        reason = _NUMBER.sub("#", row.note) if row.ratio is None else ""
+        reason = _NUMBER_IN_TEXT.sub("#", row.note) if row.ratio is None else ""
         groups.setdefault((_title(row.name), row.verdict, row.is_sure, reason), []).append(row)
     return [sorted(group, key=_size, reverse=True) for group in groups.values()]
 
@@ -298,7 +298,7 @@ def _changed_counts(setup: ComparedSetup) -> list[list[CountRow]]:
     for row in count_rows(setup.counted) if setup.counted else ():
         item = row.difference
         if item.verdict in _COUNTS_SHOWN:
-            reason = _NUMBER.sub("#", item.note)
+            reason = _NUMBER_IN_TEXT.sub("#", item.note)
             key = (_title(item.name), item.verdict, row.count, reason)
             groups.setdefault(key, []).append(row)
     return [sorted(rows, key=_factor, reverse=True) for rows in groups.values()]
