@@ -236,10 +236,8 @@ def _keep_suspects(request: Request, cases: Iterable[Case]) -> list[Case]:
 
 def _stored_counts(request: Request) -> list[Counted]:
     """Return the stored counts of both commits, which stand beside times that were measured in
-    turn; empty where no case was counted on both sides."""
-    from gpubench.errors import ResultsError
-
-    with suppress(ResultsError):
+    turn; empty where no case was counted on both sides, or nothing is stored."""
+    with suppress(GpubenchError):
         _, counted = _compare_stored(request)
         return [of for of in counted if of.comparison.compared][:1]
     return []
