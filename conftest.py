@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,10 +22,34 @@ from gpubench.backends.devices import known_gpus, no_gpu_reason
 from gpubench.backends.registry import get
 from gpubench.cli.console import ERR, OUT
 
+if TYPE_CHECKING:  # an environment without browsers has no playwright
+    from playwright.sync_api import Browser
+
 # Tests run side by side, and on busy machines. There a small parallel region of Numba's OpenMP took
 # 25 ms while its threads waited by spinning, as libgomp's do at first, and 20 µs when they slept
 # (two cores, ten other processes).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One headless browser for all tests that open pages: playwright has one at a time."""
+    if CHROMIUM is None:
+        reason = "there is no chromium on this machine; install it: apt-get install chromium"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
 
 
 CONSOLES = OUT.rich, ERR.rich

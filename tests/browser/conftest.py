@@ -1,33 +1,14 @@
-"""One headless browser and one report for all tests that open pages."""
+"""One report for all tests that open pages; the browser is that of the root's conftest."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from every_state import Report, write_every_state
 from opened_pages import Open, Watched
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-QUIET = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        reason = "there is no chromium on this machine; install it: apt-get install chromium"
-        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser
-        browser.close()
+from playwright.sync_api import Browser, BrowserContext, Page
 
 
 @pytest.fixture(scope="package")

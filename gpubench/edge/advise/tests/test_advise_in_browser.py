@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import random
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 from advise_sample import write_divided, write_scale
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from result_files import CommitFiles
 
 from gpubench.edge.advise.advice import MEMORY, Ask, advise
@@ -28,11 +26,6 @@ from gpubench.results import Table, open_table
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-OPTIONS = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-)  # fmt: skip
 CLOSE = 1e-9
 """Relative; logarithms of two languages may differ in the last digit."""
 
@@ -85,21 +78,19 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 
 @pytest.fixture(scope="module")
-def page(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    if CHROMIUM is None:
-        reason = "there is no chromium on this machine; install it: apt-get install chromium"
-        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+def page(
+    table: Table, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Page]:
     first = write_report(table, tmp_path_factory.mktemp("site") / "html")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        page = browser.new_context(offline=True).new_page()
-        page.set_default_timeout(20_000)
-        faults: list[str] = []
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and faults.append(said.text))
-        page.goto(first.with_name("advise.html").as_uri())
-        yield page
-        browser.close()
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and faults.append(said.text))
+    page.goto(first.with_name("advise.html").as_uri())
+    yield page
+    context.close()
     assert faults == []
 
 
