@@ -120,8 +120,9 @@ class Verdict:
     scatter: float
     """Scatter within levels, a logarithm: of normal noise the standard deviation. 0 where it is
     too small to hold a change."""
-    is_judged: bool = True
-    """Whether anything could be told: not of one commit, nor of two without company."""
+    is_judged: bool | None = True
+    """Whether anything could be told: not of one commit, nor of two without company; ``None``
+    where no commit has a value."""
 
     @property
     def is_unstable(self) -> bool:
@@ -191,8 +192,10 @@ def verdicts_in(
     }
     if company is None:
         company = [PooledLevels(series.values())] * times.shape[1]
-    is_measured = np.isfinite(times[0]).any(axis=1)  # what has no value leaves nothing open
-    verdicts = [Verdict((), 0.0, is_judged=not one) for one in is_measured]
+    verdicts = [
+        Verdict((), 0.0, is_judged=False if has_value else None)
+        for has_value in np.isfinite(times[0]).any(axis=1)
+    ]
     fitted = {
         case: values
         for case, values in series.items()

@@ -51,8 +51,10 @@ class JudgedHistory:
     """Oldest first."""
     unstable: Mapping[CaseName, float]
     """Scatter of the cases whose noise lets nothing be said, a logarithm."""
+    judged: frozenset[CaseName] = frozenset()
+    """Cases with a verdict."""
     not_judged: frozenset[CaseName] = frozenset()
-    """Cases with too few commits for a verdict."""
+    """Cases with values at too few commits for a verdict."""
     statuses: Sequence[StatusChange] = ()
     """Where cases became wrong, failed, were skipped or fixed."""
 
@@ -66,8 +68,8 @@ def judge_history(
     """Judge all cases of a setup.
 
     First all cases tell what their runs share and how they scatter. Then their times say what most
-    of them share. At last the ratio to the baseline
-    decides of each case that was measured in turn with it (``gpubench.analysis.speedup_changes``).
+    of them share. At last the ratio to the baseline decides of each case that was measured in turn
+    with it (``gpubench.analysis.speedup_changes``).
 
     Args:
         parts: some cases at a time, each time that it is called.
@@ -108,9 +110,12 @@ def judge_history(
         name: tuple(change for change in of_case if change.ratio.factor >= (threshold(name) or 0))
         for name, of_case in own.items()
     }
-    not_judged = frozenset(name for name, one in verdicts.items() if not one.is_judged)
+    judged, not_judged = (
+        frozenset(name for name, one in verdicts.items() if one.is_judged is is_judged)
+        for is_judged in (True, False)
+    )
     every = tuple(sorted([*shared, *together.runs], key=lambda one: one.after))
-    return JudgedHistory(changes, kept, every, unstable, not_judged, statuses)
+    return JudgedHistory(changes, kept, every, unstable, judged, not_judged, statuses)
 
 
 def verdicts_of(

@@ -107,7 +107,8 @@ def decide_by_speedups(
         changes = sorted([*ratio_changes, *time_changes], key=lambda change: change.after)
         is_mostly_paired = 2 * one.is_paired.sum() >= len(timed)
         scatter = verdict.scatter if is_mostly_paired else verdicts[name].scatter
-        decided[name] = Verdict(tuple(changes), scatter)
+        is_judged = verdict.is_judged or verdicts[name].is_judged
+        decided[name] = Verdict(tuple(changes), scatter, is_judged)
     return decided
 
 

@@ -272,7 +272,7 @@ def build(history: History, site: Site) -> ChangesPage:
         verdict=_verdict(changes, history, site, bool(count_changes))
         + _shared_and_status_words(len(shared_changes), status_groups),
         rule=CHANGES_RULE,
-        note=not_judged_words(len(site.not_judged(history)), len(history.names)),
+        note=not_judged_words(*site.count_judged(history, history.names)),
         causes=dict(causes.most_common()),
         commits=tuple(
             CommitChanges(
@@ -496,7 +496,7 @@ def _verdict(
 ) -> str:
     cases = text.plural(len(history.names), "case")
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
-    if len(site.not_judged(history)) == len(history.names):
+    if not site.is_judged(history, history.names):
         return f"Not judged yet: {cases} over {text.plural(len(history.commits), 'commit')}."
     if not changes:
         return f"No change {'of a time ' if is_counted else ''}was found {where}."

@@ -303,11 +303,12 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return text.join(f"{number:,} {key.replace('_', ' ')}" for key, number in counts.items())
 
 
-def not_judged_words(not_judged: int, cases: int) -> str | None:
-    """Return of how many cases nothing can be said yet; ``None`` where all are judged."""
+def not_judged_words(judged: int, not_judged: int) -> str | None:
+    """Say how many of the cases with values have no verdict yet; ``None`` where all have one."""
     if not not_judged:
         return None
-    which = "No case is" if not_judged == cases else f"{not_judged:,} of {cases:,} cases are not"
+    cases = judged + not_judged
+    which = f"{not_judged:,} of {cases:,} cases are not" if judged else "No case is"
     return (
         f"{which} judged yet: that needs undisturbed times of a case at three commits, or of "
         f"{text.plural(MIN_SERIES, 'case')} at two, which tell how much they scatter."

@@ -177,25 +177,23 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     headlines = _headlines(rows)
     ranks = {shown.implementation: rank for rank, shown in enumerate(headlines)}
     at_largest = {shown.implementation: _at_largest(shown) for shown in headlines}
-    of_kernel = [i for i, name in enumerate(cases.names) if (name.suite, name.kernel) == key]
-    commits = int((cases.statuses[of_kernel] != ABSENT).any(axis=0).sum())
+    its = [name for name in cases.names if (name.suite, name.kernel) == key]
+    statuses = cases.statuses[[cases.rows_of[name] for name in its]]
+    commits = int((statuses != ABSENT).any(axis=0).sum())
     changes = site.every_change(history)
     candidates, against = _over_commits(headlines, cases)
     chart = None
     if candidates or against:
-        its = [name for name in cases.names if (name.suite, name.kernel) == key]
-        not_judged = site.not_judged(history) & {*its}
-        labels, note = site.labels(history), not_judged_words(len(not_judged), len(its))
         chart = charts.history_chart(
             cases,
-            labels,
+            site.labels(history),
             changes,
             candidates,
             against,
             ranks,
-            note,
+            not_judged_words(*site.count_judged(history, its)),
             site.units(history),
-            not_judged,
+            site.not_judged(history),
         )
     notes = _rate_notes(rows, site.doubts(key))
     kernels = site.current(history).values()

@@ -270,6 +270,7 @@ def build(history: History | None, site: Site) -> Overview:
     checks.sort(key=lambda item: (not item[1].slower, -item[1].ratio.factor))
     is_plain = bool(history.names) and not site.has_choices(history)
     regressed = {(name.suite, name.kernel) for name in worse}
+    judged, not_judged = site.count_judged(history, history.names)
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
@@ -292,8 +293,8 @@ def build(history: History | None, site: Site) -> Overview:
         more_checks=_left_out(name for name, _ in checks),
         shared=_newest_shared(history, site),
         growth=work_changes.newest_growth(history, site),
-        judged=len(history.names) - len(site.not_judged(history)),
-        changes_note=not_judged_words(len(site.not_judged(history)), len(history.names)),
+        judged=judged,
+        changes_note=not_judged_words(judged, not_judged),
         reasons=reason_views(rows),
         setups=setups,
         problems=site.table.problems,
@@ -433,7 +434,7 @@ def _plain_verdict(
     """Return what changed, of benchmarks that are compared with none."""
     cases = text.plural(len(history.names), "case")
     commits = text.plural(len(history.commits), "commit")
-    if len(site.not_judged(history)) == len(history.names):
+    if not site.is_judged(history, history.names):
         return f"{cases} measured at {commits}: not judged yet."
     words = f"No lasting regression in {cases} over {commits}"
     if worse:
@@ -519,7 +520,6 @@ def _matrix(
     for case, change in newest:
         at = site.labels(history)[change.after]
         changes.setdefault((case.suite, case.kernel), KernelChange(change.ratio, at))
-    not_judged = site.not_judged(history)
     rows = []
     represented = {key: its for key, kernel in kernels.items() if (its := _represent(kernel))}
     over_commits = len(history.commits) > 1
@@ -548,8 +548,8 @@ def _matrix(
                     _cell(in_columns[key], column, size, counted) for _, key, column in heads
                 ),
                 change=changes.get(kernel_key),
-                is_judged=not not_judged.issuperset(
-                    history.names[case] for case in site.kernels(history)[kernel_key]
+                is_judged=site.is_judged(
+                    history, (history.names[case] for case in site.kernels(history)[kernel_key])
                 ),
                 is_regressed=kernel_key in regressed,
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),

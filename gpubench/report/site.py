@@ -242,8 +242,19 @@ class Site:
         return next(one for one in self.histories if one.setup == setup)
 
     def not_judged(self, history: History) -> frozenset[CaseName]:
-        """Return the cases of which too few commits are there for a verdict."""
+        """Return the cases with values at too few commits for a verdict."""
         return self._judged(history).not_judged
+
+    def count_judged(self, history: History, names: Iterable[CaseName]) -> tuple[int, int]:
+        """Return how many of these cases have a verdict, and how many have values at too few
+        commits for one. A case without any value is neither."""
+        judged, asked = self._judged(history), {*names}
+        return len(asked & judged.judged), len(asked & judged.not_judged)
+
+    def is_judged(self, history: History, names: Iterable[CaseName]) -> bool:
+        """Return whether any of these cases has a verdict, or none of them has a value."""
+        judged, not_judged = self.count_judged(history, names)
+        return judged > 0 or not not_judged
 
     @kept
     def has_choices(self, history: History) -> bool:

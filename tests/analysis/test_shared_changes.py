@@ -195,6 +195,16 @@ def test_cases_of_one_commit_are_not_judged() -> None:
     assert judged(history(np.ones((20, 5)))).not_judged == frozenset()
 
 
+def test_a_case_without_a_time_is_neither_judged_nor_waits_for_it() -> None:
+    factors = np.ones((20, 1))
+    factors[3] = np.nan
+
+    of = judged(history(factors))
+
+    assert of.judged == frozenset()
+    assert of.not_judged == {*NAMES} - {NAMES[3]}
+
+
 @pytest.mark.parametrize("commits", [6, COMMITS])
 @pytest.mark.parametrize("size", [1, 7, 19])
 def test_verdicts_do_not_depend_on_how_many_cases_are_read_at_a_time(

@@ -66,6 +66,12 @@ STEP = levels((30, 1.0), (30, 1.12))
 DOUBLE = levels((30, 1.0), (30, 2.0))
 
 
+def test_two_speedups_without_company_are_not_judged() -> None:
+    of = history(kernel=[1.0, 2.0], baseline=[1.0, 1.0])
+
+    assert judged(of).not_judged == {NUMPY, NUMBA}
+
+
 def test_a_step_that_times_alone_do_not_show_is_found_by_the_speedup() -> None:
     noisy = {"process": 0.25, "kernel": STEP, "baseline": STEADY}
 

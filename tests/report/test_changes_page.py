@@ -46,6 +46,16 @@ def slower_since(first: int, factor: float = 1.5) -> Times:
     return lambda index: factor if index >= first else 1.0
 
 
+def test_a_case_without_a_time_is_not_counted_as_judged(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400).time(NUMPY, "n=4", 4.0)
+    files.missing(NUMBA, "n=4").write()
+
+    page = page_of(open_table(tmp_path))
+
+    assert page.verdict == "Not judged yet: 2 cases over 1 commit."
+    assert (page.note or "").startswith("No case is judged yet")
+
+
 def test_a_step_is_told_with_factor_interval_commits_and_comparison(tmp_path: Path) -> None:
     page = page_of(history(tmp_path, slower_since(7)))
 

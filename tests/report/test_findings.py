@@ -166,6 +166,6 @@ def test_counts_are_a_list_for_people() -> None:
 
 
 def test_what_is_not_judged_says_what_that_takes() -> None:
-    assert not_judged_words(0, 5) is None
-    assert (not_judged_words(5, 5) or "").startswith("No case is judged yet: ")
-    assert (not_judged_words(2, 5) or "").startswith("2 of 5 cases are not judged yet: ")
+    assert not_judged_words(5, 0) is None
+    assert (not_judged_words(0, 5) or "").startswith("No case is judged yet: ")
+    assert (not_judged_words(3, 2) or "").startswith("2 of 5 cases are not judged yet: ")

@@ -66,6 +66,16 @@ def test_the_history_marks_the_slower_commit_in_words_and_in_the_chart(sample: T
     assert 6.5 in [shape["x0"] for shape in figure["layout"]["shapes"]]
 
 
+def test_the_chart_says_of_times_alone_that_they_are_not_judged_yet(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numpy"), "n=4", 4.0).time(add("numba"), "n=4", 1.0)
+    files.missing(add("numba"), "n=8").write()
+
+    history = kernel_page(open_table(tmp_path), "add").history
+
+    assert history is not None
+    assert (history.note or "").startswith("No case is judged yet")
+
+
 def stepping(directory: Path, steps: tuple[int, ...], commits: int) -> HistoryChart:
     """One kernel whose candidate changes by a factor of two at each of the steps."""
     for index in range(commits):

@@ -199,6 +199,17 @@ def test_what_has_too_few_commits_is_not_judged(tmp_path: Path) -> None:
     assert (page.changes_note or "").startswith("No case is judged yet")
 
 
+def test_cases_without_a_time_are_not_among_those_that_wait_for_a_verdict(tmp_path: Path) -> None:
+    files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 1.0)
+    files.missing(NUMBA, "n=8").write()
+
+    page = first_page(open_table(tmp_path))
+
+    assert page.judged == 0
+    assert (page.changes_note or "").startswith("No case is judged yet")
+    assert [row.is_judged for row in page.matrix.rows] == [False]
+
+
 def test_nothing_measured_says_which_command_comes_next(tmp_path: Path) -> None:
     page = first_page(open_table(tmp_path))
 
