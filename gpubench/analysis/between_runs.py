@@ -8,7 +8,7 @@
 3. What a kind shares between the two runs (the clock, another processor, neighbours) is taken out,
    whatever its size. Beyond ``MAX_SHARED`` a case of that kind is called only where it is slower or
    faster with and without what is taken out, and it is never *sure*.
-4. What runs add to each case beside what processes show, ``tau``, is by the quieter cases.
+4. The quieter cases say what runs add to each case beside what processes show, ``tau``.
 5. A case is called slower or faster where its p-value is below ``MAX_P_FEW`` or ``MAX_P_MANY``, by
    how many processes a side has; *sure* by Benjamini and Hochberg at ``SURE_RATE``. With one
    process on a side none is called: those below ``SUSPECT_P`` are suspects.
@@ -46,8 +46,9 @@ MAX_P_MANY = 0.005
 """Largest p-value of a case called slower or faster, from ``MANY_PROCESSES`` on each side on."""
 
 MAX_P_FEW = 0.0003
-"""The same with two or three processes on a side: their tails are heavier than the rule knows. With
-0.1 % there, 1.3 % of the unchanged cases were called on a quiet machine."""
+"""Largest p-value of a case called with two or three processes on a side: their tails are heavier
+than the rule knows. With 0.1 % there, 1.3 % of the unchanged cases were called on a quiet machine.
+"""
 
 MANY_PROCESSES = 4
 
@@ -67,8 +68,9 @@ MIN_SHARE_NEARER = 2 / 3
 """Share of the cases that have to be nearer to what they share than to no difference."""
 
 MIN_SHARE_NEARER_LARGE = 0.9
-"""The same beyond ``MAX_SHARED``: a slower processor moves nearly all cases of a kind. With 2/3,
-half of all cases changed would often pass for one, in kinds of few cases."""
+"""Share of the cases that have to be nearer where they share more than ``MAX_SHARED``: a slower
+processor moves nearly all cases of a kind. With 2/3, half of all cases changed would often pass for
+one, in kinds of few cases."""
 
 MAX_SHARED = math.log(1.3)
 """Logarithm of the factor beyond which what a kind shares may be its code: in runs of one commit on
@@ -116,10 +118,10 @@ SPEEDUPS = ", speedups"
 """After the kind in the group of other speedups."""
 
 UNKNOWN_SCATTER = Prior(0.1**2, _FREEDOM)
-"""The same of a kind of which no run was repeated yet: as wide as the widest of the others."""
+"""Prior of a kind of which no run was repeated yet: as wide as the widest of the others."""
 
 SCATTER_IN_TURN = Prior(0.03**2, _FREEDOM)
-"""The same of speedups whose samples were taken in turn."""
+"""Prior of speedups whose samples were taken in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,6 @@ class Judged:
     """Of the 99 % interval of ``log``."""
     detectable: float
     """Least \\|``log``\\| that would have been called, or a suspect."""
-    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +183,6 @@ def judge(cases: Sequence[CaseRuns]) -> Judgement:
     """Judge cases together."""
     if not cases:
         return Judgement((), ())
-    old = np.array([len(case.old) for case in cases])
-    new = np.array([len(case.new) for case in cases])
     differences = np.array([np.mean(case.new) - np.mean(case.old) for case in cases])
     groups: dict[str, list[int]] = defaultdict(list)
     for place, case in enumerate(cases):
@@ -196,9 +195,7 @@ def judge(cases: Sequence[CaseRuns]) -> Judgement:
         if log:
             taken[places] = log
             shared.append(Shared(group, log, len(places)))
-    is_disturbed = np.array([case.is_disturbed for case in cases])
-    judged = _call(differences, taken, variances, freedoms, old, new, is_disturbed)
-    return Judgement(judged, tuple(shared))
+    return Judgement(_call(cases, differences, taken, variances, freedoms), tuple(shared))
 
 
 def known_scatter(group: str) -> Prior:
@@ -232,25 +229,35 @@ def _squares(logs: Sequence[float]) -> float:
     return float(np.var(logs) * len(logs))
 
 
-def _shared_log(differences: NDArray[np.float64]) -> float:
+def find_shift(differences: Floats) -> tuple[float, NDArray[np.bool_]]:
+    """Return the median difference of cases, and which are nearer to it than to no difference.
+
+    ``differences``: logarithms, shape (cases,).
+    """
+    shift = float(np.median(differences))
+    return shift, np.abs(differences - shift) < np.abs(differences)
+
+
+def _shared_log(differences: Floats) -> float:
     """Return what cases share: their median difference, where most are nearer to it than to 0."""
     if len(differences) < MIN_SHARED_CASES:
         return 0.0
-    middle = float(np.median(differences))
-    nearer = np.mean(np.abs(differences - middle) < np.abs(differences))
-    is_large = abs(middle) > MAX_SHARED
-    return middle if nearer >= (MIN_SHARE_NEARER_LARGE if is_large else MIN_SHARE_NEARER) else 0.0
+    shift, is_nearer = find_shift(differences)
+    least = MIN_SHARE_NEARER_LARGE if abs(shift) > MAX_SHARED else MIN_SHARE_NEARER
+    return shift if is_nearer.mean() >= least else 0.0
 
 
 def _call(
+    cases: Sequence[CaseRuns],
     differences: Floats,
     taken: Floats,
     variances: Floats,
     freedoms: Floats,
-    old: NDArray[np.int_],
-    new: NDArray[np.int_],
-    is_disturbed: NDArray[np.bool_],
 ) -> tuple[Judged, ...]:
+    """Call cases by their ``differences``, of which what their kinds share is ``taken`` out."""
+    old = np.array([len(case.old) for case in cases])
+    new = np.array([len(case.new) for case in cases])
+    is_disturbed = np.array([case.is_disturbed for case in cases])
     logs = differences - taken
     errors = standard_errors(variances, old, new)
     fewest = np.minimum(old, new)
@@ -279,9 +286,8 @@ def _call(
             float(log),
             float(width),
             float(least),
-            float(chance),
         )
-        for call, one, log, certain, width, least, chance in zip(
-            is_called, is_single, logs, sure, widths, detectable, p, strict=True
+        for call, one, log, certain, width, least in zip(
+            is_called, is_single, logs, sure, widths, detectable, strict=True
         )
     )

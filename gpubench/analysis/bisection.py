@@ -20,13 +20,12 @@ from itertools import chain
 
 import numpy as np
 
+from gpubench.analysis.moderated import Floats
 from gpubench.analysis.sequential import (
     CHANGES,
     CaseEvidence,
-    Floats,
     default_prior,
     log_likelihood,
-    log_sum_exp,
     ratio_of,
 )
 from gpubench.results.ratio import Ratio
@@ -80,7 +79,7 @@ class Bisection:
         for count in range(len(measured) + 1):  # of the measured ones are before the change
             first, end = starts[count], starts[count + 1]
             joint = sum(before[:count], self.prior) + sum(behind[count:], np.zeros((1, 1)))
-            weights[first:end] = log_sum_exp(np.asarray(joint))
+            weights[first:end] = np.logaddexp.reduce(joint, axis=None)
         weights = np.exp(weights - weights.max())
         return np.asarray(weights / weights.sum())
 

@@ -16,7 +16,6 @@ from typing import Literal, get_args
 from gpubench.analysis.between_runs import (
     IN_TURN,
     SPEEDUPS,
-    SURE_RATE,
     CaseRuns,
     Judged,
     Shared,
@@ -31,8 +30,6 @@ from gpubench.results import CaseName, Ratio, Row, Snapshot, Table, natural_orde
 from gpubench.results.facts import concerns_case
 from gpubench.results.kinds import kind_of
 from gpubench.statuses import FAILURES, STATUSES, Status
-
-__all__ = ["SURE_RATE"]  # of between_runs, for those who judge two sides in another way
 
 ComparisonVerdict = Literal[
     "slower",
@@ -161,7 +158,7 @@ class Difference:
     name: CaseName
     verdict: ComparisonVerdict
     is_sure: bool
-    """Whether ``slower`` or ``faster`` is an alarm (``SURE_RATE``)."""
+    """Whether ``slower`` or ``faster`` is an alarm (``between_runs.SURE_RATE``)."""
     old: Row | None
     """``None``: that side measured another version of the benchmark."""
     new: Row | None

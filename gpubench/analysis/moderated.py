@@ -94,13 +94,19 @@ def _prior_freedom(spread: float) -> float:
     def is_below(freedom: float) -> bool:
         return float(trigamma(np.array([freedom / 2]))[0]) > spread
 
-    if not is_below(MAX_PRIOR_FREEDOM):
-        low, high = 0.05, MAX_PRIOR_FREEDOM
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if is_below(middle) else (low, middle)
-        return high
-    return MAX_PRIOR_FREEDOM
+    if is_below(MAX_PRIOR_FREEDOM):
+        return MAX_PRIOR_FREEDOM
+    return bisect(is_below, 0.05, MAX_PRIOR_FREEDOM)
+
+
+def bisect(
+    is_below: Callable[[float], bool], low: float, high: float, halvings: int = _BISECTIONS
+) -> float:
+    """Return where ``is_below`` ceases to hold between ``low`` and ``high``."""
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return high
 
 
 def moderate(variances: ArrayLike, freedoms: ArrayLike, prior: Prior) -> tuple[Floats, Floats]:
@@ -115,16 +121,13 @@ def moderate(variances: ArrayLike, freedoms: ArrayLike, prior: Prior) -> tuple[F
     return np.maximum(posterior, MIN_VARIANCE), total
 
 
-def standard_errors(
-    variances: ArrayLike, old: ArrayLike, new: ArrayLike, tau: ArrayLike = 0.0
-) -> Floats:
-    """Return the standard error of the difference of two means of ``old`` and ``new`` processes.
+def standard_errors(variances: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floats:
+    """Return the standard error of the difference of two means of ``old`` and ``new`` values.
 
-    ``variances``: of one process, as of ``moderate``. ``tau``: standard deviation of what one run
-    of a case adds to all of its processes there.
+    ``variances``: of one value, as ``moderate`` returns them.
     """
     parts = 1 / np.asarray(old, np.float64) + 1 / np.asarray(new, np.float64)
-    error: Floats = np.sqrt(np.asarray(variances) * parts + np.asarray(tau, np.float64) ** 2)
+    error: Floats = np.sqrt(np.asarray(variances) * parts)
     return error
 
 
@@ -156,18 +159,12 @@ def estimate_tau(
 
     if not is_too_small(0.0):
         return 0.0
-    low, high = 0.0, most
-    if is_too_small(most):
-        return most
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_too_small(middle) else (low, middle)
-    return high
+    return most if is_too_small(most) else bisect(is_too_small, 0.0, most)
 
 
 def find_discoveries(chances: Sequence[float], rate: float) -> list[bool]:
-    """Return which p-values are discoveries, so that of these a share of ``rate`` at most is none,
-    on average.
+    """Return which p-values are discoveries, of which a share of ``rate`` at most is false, on
+    average.
 
     Benjamini and Hochberg (Journal of the Royal Statistical Society B 57, 1995). They assume
     independent cases or such that are alike in what chance does to them (Benjamini and Yekutieli,

@@ -17,11 +17,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpubench.analysis.moderated import MIN_VARIANCE, Prior, fit_prior, t_quantile
-
-Floats = NDArray[np.float64]
+from gpubench.analysis.moderated import (
+    Floats,
+    Prior,
+    fit_prior,
+    moderate,
+    standard_errors,
+    t_quantile,
+)
 
 POOLED_COMMITS = 10
 """Newest commits of a level that count: older ones were often measured by another machine in all
@@ -38,6 +42,13 @@ MIN_SERIES = 5
 
 MIN_POOLED = 2
 """Commits of a level from which a step can leave it: a single one may itself be off."""
+
+
+_INTERVAL_QUANTILE = 2.576
+"""Normal quantile of the 99 % interval that files have."""
+
+_NO_PRIOR = Prior(0.0, 0.0)
+"""Of too few series: each has its own scatter alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +71,10 @@ class PooledLevels:
         pooled = [values[-POOLED_COMMITS - 1 :] for values in series if len(values) > 1]
         # Without the newest, which may be changed, where enough are left.
         pooled = [values[:-1] if len(values) > MIN_POOLED + 1 else values for values in pooled]
-        self.prior: Prior | None = None
+        self._prior = _NO_PRIOR
         if len(pooled) >= MIN_SERIES:
             variances = [values.var(ddof=1) for values in pooled]
-            self.prior = fit_prior(variances, [len(values) - 1 for values in pooled])
-        self._prior_freedom = round(self.prior.freedom, 1) if self.prior else 0.0
+            self._prior = fit_prior(variances, [len(values) - 1 for values in pooled])
 
     def reach(self, level: Floats, chance: float, width: float = 0.0) -> float:
         """Return how far from its level a commit has to be, a logarithm; infinite where nothing
@@ -76,20 +86,14 @@ class PooledLevels:
             width: half the width of the 99 % interval of the commit itself, a logarithm.
         """
         values = level[-POOLED_COMMITS:]
-        freedom, variance = len(values) - 1, 0.0
-        if freedom:
-            variance = float(values.var(ddof=1)) * freedom
-        if self.prior:
-            variance += self.prior.freedom * self.prior.variance
-            variance /= self.prior.freedom + freedom
-        elif freedom:
-            variance /= freedom
-        else:
+        freedom = len(values) - 1
+        if not freedom + self._prior.freedom:
             return math.inf
-        error = max(variance, MIN_VARIANCE) * (1 + 1 / len(values))
-        # 2.576: normal quantile of the 99 % interval that files have.
-        quantile = _quantile(chance, freedom + self._prior_freedom)
-        return quantile * math.sqrt(error + (width / 2.576) ** 2)
+        own = values.var(ddof=1) if freedom else 0.0
+        variance, freedoms = (float(one) for one in moderate(own, freedom, self._prior))
+        error = float(standard_errors(variance, len(values), 1))
+        quantile = _quantile(chance, round(freedoms, 1))
+        return quantile * math.hypot(error, width / _INTERVAL_QUANTILE)
 
     def departures(
         self, values: Floats, widths: Sequence[float], start: int, first: int
@@ -103,25 +107,22 @@ class PooledLevels:
         """
         found, place = [], first
         while place < len(values):
-            level = values[start:place]
-            off = self._departs(level, values[place], widths[place], CHECK_CHANCE)
+            level, is_newest = values[start:place], place + 1 == len(values)
+            is_off = self._departs(level, values[place], widths[place], CHECK_CHANCE)
             commits = 1
-            if off and place + 1 < len(values):
-                commits = 2 if self._agree(level, values, widths, place) else 0
-            if off and commits:
-                middle = float(np.median(level[-POOLED_COMMITS:]))
+            if is_off and (is_newest or self._agree(level, values, widths, place)):
+                commits = 1 if is_newest else 2
                 error = self.reach(level, CHECK_CHANCE, widths[place])
-                found.append(Departure(place, commits, middle, error))
-                start = place if commits > 1 else start
-            place += max(commits, 1) if off else 1
+                found.append(Departure(place, commits, _middle_of(level), error))
+                start = place
+            place += commits
         return found
 
     def _departs(self, level: Floats, value: float, width: float, chance: float) -> bool:
         """Return whether a value is beyond all of its level, and beyond chance."""
         if not len(level) or level.min() <= value <= level.max():
             return False
-        middle = float(np.median(level[-POOLED_COMMITS:]))
-        return abs(value - middle) > self.reach(level, chance, width)
+        return abs(value - _middle_of(level)) > self.reach(level, chance, width)
 
     def _agree(self, level: Floats, values: Floats, widths: Sequence[float], place: int) -> bool:
         """Return whether a commit and the next one left a level to the same side, nearer to each
@@ -129,7 +130,7 @@ class PooledLevels:
         if len(level) < MIN_POOLED:
             return False
         both = values[place : place + 2]
-        gaps = both - float(np.median(level[-POOLED_COMMITS:]))
+        gaps = both - _middle_of(level)
         near = abs(gaps[1] - gaps[0]) < min(abs(gaps[0]), abs(gaps[1]))
         return (
             gaps[0] * gaps[1] > 0
@@ -141,6 +142,11 @@ class PooledLevels:
         )
 
 
-@lru_cache(maxsize=2**12)
+def _middle_of(level: Floats) -> float:
+    """Return the median of the commits of a level that count."""
+    return float(np.median(level[-POOLED_COMMITS:]))
+
+
+@lru_cache(maxsize=2**12)  # of few freedoms, rounded: finding one takes thirty halvings
 def _quantile(chance: float, freedom: float) -> float:
     return float(t_quantile(chance, freedom))

@@ -32,12 +32,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpubench.analysis.comparison import SURE_RATE, ComparisonVerdict
+from gpubench.analysis.between_runs import SURE_RATE
+from gpubench.analysis.comparison import ComparisonVerdict
+from gpubench.analysis.moderated import Floats, bisect, find_discoveries
 from gpubench.results.ratio import Ratio
-
-Floats = NDArray[np.float64]
 
 NU = 4.0
 """Degrees of freedom of the noise. Processes of one commit have tails as of 2 to 3 (runs of one
@@ -94,6 +93,9 @@ CHANGED_SHARE = 0.1
 PRIOR_WORTH_CASES = 4.0
 """Cases that the default prior counts for beside the cases of a kind."""
 
+_DETECTABLE_HALVINGS = 12
+"""Halvings of the largest of ``CHANGES``, which then stands to 0.04 %."""
+
 _LOG_CONSTANT = math.lgamma((NU + 1) / 2) - math.lgamma(NU / 2) - math.log(NU * math.pi) / 2
 
 _LEARNED_FROM: Floats = np.concatenate([[0.0], CHANGES])
@@ -145,20 +147,12 @@ def learn_priors(firsts: Sequence[Floats], kinds: Sequence[str]) -> list[Floats]
 
 def log_mean_exp(logs: Floats) -> float:
     """Return the logarithm of the mean of numbers by their logarithms."""
-    return log_sum_exp(logs) - math.log(logs.size)
-
-
-def log_sum_exp(logs: Floats) -> float:
-    """Return the logarithm of the sum of numbers by their logarithms."""
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
+    return float(np.logaddexp.reduce(logs)) - math.log(logs.size)
 
 
 def average_scatters(likelihood: Floats, prior: Floats) -> Floats:
     """Average a log likelihood over the scatter, shape (changes,)."""
-    joint = likelihood + prior
-    top = joint.max(1, keepdims=True)
-    return np.asarray(top[:, 0] + np.log(np.exp(joint - top).sum(1)))
+    return np.asarray(np.logaddexp.reduce(likelihood + prior, axis=1))
 
 
 @dataclass(slots=True)
@@ -292,32 +286,26 @@ def _reach(is_inside: Callable[[float], bool], middle: float, side: int) -> floa
     return outside
 
 
-def select_sure(log_e: Sequence[float], rate: float = SURE_RATE) -> set[int]:
-    """Return the places of e-values that are sure (e-BH): the ``k`` largest, for the largest ``k``
-    of which the ``k``-th is at least ``cases / (k * rate)``."""
-    order = sorted(range(len(log_e)), key=lambda place: -log_e[place])
-    count = 0
-    for rank, place in enumerate(order, 1):
-        if log_e[place] >= math.log(len(log_e) / (rank * rate)):
-            count = rank
-    return {*order[:count]}
+def select_sure(log_e: Sequence[float]) -> set[int]:
+    """Return the places of e-values that are sure at ``SURE_RATE``: e-BH is the procedure of
+    Benjamini and Hochberg with ``1 / E`` in place of p-values."""
+    inverses = [math.exp(-max(one, 0.0)) for one in log_e]  # an e-value below 1 is never sure
+    sure = find_discoveries(inverses, SURE_RATE)
+    return {place for place, is_sure in enumerate(sure) if is_sure}
 
 
 def find_detectable_factor(evidence: CaseEvidence) -> float | None:
     """Return the least factor that pairs with this scatter would have shown, slower and faster;
     ``None`` where these pairs would not even have shown the largest of ``CHANGES``."""
 
-    def would_show(change: float) -> bool:
+    def is_hidden(change: float) -> bool:
         both = (evidence.shifted(sign * change) for sign in (1, -1))
-        return all(other.log_e >= math.log(CALLED_AT) for other in both)
+        return any(other.log_e < math.log(CALLED_AT) for other in both)
 
-    low, high = 0.0, float(CHANGES.max())
-    if len(evidence.logs) < MIN_CALLED_PAIRS or not would_show(high):
+    largest = float(CHANGES.max())
+    if len(evidence.logs) < MIN_CALLED_PAIRS or is_hidden(largest):
         return None
-    for _ in range(12):
-        half = (low + high) / 2
-        low, high = (low, half) if would_show(half) else (half, high)
-    return math.exp(high)
+    return math.exp(bisect(is_hidden, 0.0, largest, _DETECTABLE_HALVINGS))
 
 
 def estimate_pairs_needed(evidence: CaseEvidence) -> int | None:

@@ -16,7 +16,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.analysis.between_runs import MIN_SHARE_NEARER, find_shift
 from gpubench.analysis.changes import MIN_POINTS, Change, Verdict, verdicts_in
+from gpubench.analysis.moderated import Floats
 from gpubench.analysis.pooled import POOLED_COMMITS, PooledLevels
 from gpubench.analysis.speedup_changes import MAX_GAIN_APART
 from gpubench.analysis.steps import MIN_LEVEL, is_another_mix
@@ -35,15 +37,9 @@ NOISE_COMMITS = 15
 """Commits whose median is the level that shared noise is held against. What lasts for half of them
 is no noise; so the newest half keeps what it has."""
 
-MIN_NEAR = 2 / 3
-"""Share of the cases that are nearer to what a run shares than to no change: so many have to be for
-a run to be off."""
-
 MAX_TIMES = 2**19
 """Cases times commits that tell shared noise: of more, every second case does, or every fourth. The
 median of hundreds is known well enough."""
-
-Floats = NDArray[np.float64]
 
 Part = tuple[Sequence[CaseName], Times]
 """Some cases, and their times in shape (3, cases, snapshots)."""
@@ -229,9 +225,9 @@ def _runs_off(
 ) -> tuple[Floats, list[SharedChange]]:
     """Return what the newest runs share, shape (cases, newest snapshots), and these runs.
 
-    A run is off where ``MIN_NEAR`` of the cases are nearer to their median difference from their
-    levels than to none. Looked at are the runs that ``_shared_noise`` leaves: too few follow to
-    tell whether it lasts. Of a case that did not move with the others nothing is taken out.
+    A run is off where ``MIN_SHARE_NEARER`` of the cases are nearer to their median difference from
+    their levels than to none. This function looks at the runs that ``_shared_noise`` leaves: too
+    few follow to tell whether it lasts. A case that did not move with the others keeps its times.
 
     Args:
         newest: logarithms of the newest times, shape (cases, newest snapshots).
@@ -249,10 +245,10 @@ def _runs_off(
         measured = np.flatnonzero(~np.isnan(moved))
         if len(measured) < MIN_CASES:
             continue
-        shift = float(np.median(moved[measured]))
-        near = measured[np.abs(moved[measured] - shift) < np.abs(moved[measured])]
-        if len(near) < MIN_NEAR * len(measured):
+        shift, is_nearer = find_shift(moved[measured])
+        if is_nearer.mean() < MIN_SHARE_NEARER:
             continue
+        near = measured[is_nearer]
         newest[near, column] -= shift
         taken[near, column] = shift
         if abs(shift) >= MIN_TOLERANCE:

@@ -224,7 +224,7 @@ def _method(
     comparison: SnapshotComparison, turns: Mapping[int, Turns], seconds: float, installing: float
 ) -> str:
     """Say what verdicts rest on, and what unclear cases need."""
-    from gpubench.analysis.comparison import SURE_RATE
+    from gpubench.analysis.between_runs import SURE_RATE
     from gpubench.analysis.sequential import CALLED_AT, SAME_AT, SAME_FACTOR
     from gpubench.report import text
 
