@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from gpubench.analysis.changes import Change, Regression, undone_by
 from gpubench.analysis.direction import direction_word
 from gpubench.report import text
-from gpubench.report.findings import case_words, deciding_command
+from gpubench.report.findings import case_words, deciding_command, newest_value
 from gpubench.report.overview import lasting_regressions
 from gpubench.report.site import Site
 from gpubench.results import CaseHistories, CaseName, History
+
+ListedState = Literal["lasting", "recovered", "to be checked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ListedChange:
     """Its parameters."""
     words: str
     """The case as pages call it."""
-    state: Literal["lasting", "recovered", "to be checked"]
+    state: ListedState
     direction: str
     is_worse: bool
     factor: float
@@ -78,14 +78,11 @@ def _listed(
     name: CaseName,
     item: Change | Regression,
     site: Site,
-    changes: tuple[Change, ...],
+    changes: Sequence[Change],
 ) -> ListedChange:
     chain = item.chain if isinstance(item, Regression) else (item,)
     change = item.largest if isinstance(item, Regression) else item
-    values = (cases.judged if cases.by_speedup else cases.times)[0, cases.rows_of[name]]
     unit = site.unit(cases, name)
-    is_undone = undone_by(changes, changes.index(change)) is not None
-    state: Literal["lasting", "recovered"] = "recovered" if is_undone else "lasting"
     hashes = [snapshot.commit.hash for snapshot in cases.snapshots]
     return ListedChange(
         machine=cases.setup.machine,
@@ -93,22 +90,27 @@ def _listed(
         benchmark=site.table.asv_name(name),
         case=name.case,
         words=case_words(name),
-        state="to be checked"
-        if change.kind == "check"
-        else "lasting"
-        if isinstance(item, Regression)
-        else state,
+        state=_state(item, changes),
         direction=direction_word(change, unit),
         is_worse=change.slower,
         factor=item.ratio.factor,
         before=chain[0].old,
-        now=float(values[~np.isnan(values)][-1]),
+        now=newest_value(cases, name),
         unit=unit,
         good=hashes[change.before],
         commit=hashes[change.after],
         chain=tuple(ListedStep(hashes[one.after], one.ratio.factor) for one in chain),
         command=deciding_command(site.table, cases, name, change),
     )
+
+
+def _state(item: Change | Regression, changes: Sequence[Change]) -> ListedState:
+    """Return whether a change of these lasts; a regression does."""
+    if isinstance(item, Regression):
+        return "lasting"
+    if item.kind == "check":
+        return "to be checked"
+    return "lasting" if undone_by(changes, changes.index(item)) is None else "recovered"
 
 
 def row_of(change: ListedChange) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.analysis.changes import THRESHOLD, Change, Regression
 from gpubench.analysis.choice import Crossover
@@ -168,10 +169,9 @@ def regression_view(
 ) -> ChangeView:
     """Return how much worse a case is than at its best level: on the row of its largest step, with
     the newest value that was measured."""
-    values = (history.judged if history.by_speedup else history.times)[0, history.rows_of[name]]
     view = change_view(history, name, regression.largest, site)
     chain = regression.chain if len(regression.chain) > 1 else ()
-    newest, level = float(values[~np.isnan(values)][-1]), regression.chain[-1].new
+    newest, level = newest_value(history, name), regression.chain[-1].new
     return replace(
         view,
         factor=regression.ratio.factor,
@@ -185,13 +185,26 @@ def regression_view(
     )
 
 
+def shown_values(history: CaseHistories, name: CaseName) -> NDArray[np.float64]:
+    """Return the values of a case, shape (snapshots,), NaN without one: times over the baseline's
+    where processors differ."""
+    medians = history.judged if history.by_speedup else history.times
+    values: NDArray[np.float64] = medians[0, history.rows_of[name]]
+    return values
+
+
+def newest_value(history: CaseHistories, name: CaseName) -> float:
+    """Return the newest value of a case that has one, as ``shown_values`` has it."""
+    values = shown_values(history, name)
+    return float(values[~np.isnan(values)][-1])
+
+
 def history_spark(
     history: CaseHistories, name: CaseName, changes: Sequence[Change], unit: str = SECONDS
 ) -> Sparkline:
     """Sparkline of a case's values at the commits of its setup; changes are marked."""
-    row = history.rows_of[name]
-    places = np.flatnonzero(history.statuses[row] != ABSENT)
-    medians = (history.judged if history.by_speedup else history.times)[0, row, places]
+    places = np.flatnonzero(history.statuses[history.rows_of[name]] != ABSENT)
+    medians = shown_values(history, name)[places]
     present = medians[~np.isnan(medians)]
     what = "time" if name.is_time else "value"
     label = f"{text.plural(len(present), 'commit')} with a {what}"
