@@ -34,6 +34,7 @@ const gpubench = (() => {
     const [low, high] = ratio.value >= 1 ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low];
     return `${digits(low)}${DASH}${digits(high)}×`;
   };
+  const fill = (words, values) => words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
   const join = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
 
   // The comparison
@@ -61,8 +62,7 @@ const gpubench = (() => {
     if (before.status === "v" || after.status === "v") return { ...row, word: "not comparable", note: index.replaced };
     if (!before.time || !after.time) {
       const [word, note] = index.untimed[before.status + after.status];
-      const reasons = { "{old}": before.reason, "{new}": after.reason };
-      return { ...row, word, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
+      return { ...row, word, note: fill(note, { old: before.reason, new: after.reason }) };
     }
     const ratio = quotient(before.time, after.time);
     return { ...row, ratio, factor: factorOf(ratio), note: before.reason || after.reason };
@@ -123,7 +123,7 @@ const gpubench = (() => {
     const words = Object.entries(index.setup_labels)
       .filter(([name]) => differing.has(name))
       .map(([name, label]) => `${label} (${differing.get(name).join(", ")})`);
-    return words.length ? index.setups_differ.replace("{what}", () => join(words)) : "";
+    return words.length ? fill(index.setups_differ, { what: join(words) }) : "";
   };
 
   const uncommittedWords = (old, now) => {
@@ -132,12 +132,10 @@ const gpubench = (() => {
     return [old, now]
       .map(({ data }, place) => [sides[place], data.uncommitted])
       .filter(([, paths]) => paths)
-      .map(([side, paths]) => index.uncommitted.replace("{side}", side).replace("{paths}", () => paths));
+      .map(([side, paths]) => fill(index.uncommitted, { side, paths }));
   };
 
   // Counted work, as gpubench/analysis/count_changes.py compares it: exact figures, and no times
-
-  const filled = (words, values) => words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
   const whole = (count) => count.toLocaleString("en-US");
 
@@ -185,15 +183,15 @@ const gpubench = (() => {
       const add = (verdict, note, pair = null) => result.rows.push({ label, verdict, note, pair });
       if (!after) {
         if (before.missing === null && status === rules.verified) add("lost", rules.lost);
-      } else if (before.missing !== null) add("not judged", filled(rules.no_counts_before, { reason: before.missing }));
+      } else if (before.missing !== null) add("not judged", fill(rules.no_counts_before, { reason: before.missing }));
       else if (after.missing !== null) add(after.missing.startsWith(rules.order_dependent) ? "not judged" : "lost", after.missing);
-      else if (before.model !== after.model) add("not judged", filled(rules.other_model, { old: before.model, new: after.model }));
+      else if (before.model !== after.model) add("not judged", fill(rules.other_model, { old: before.model, new: after.model }));
       else if (before.target !== after.target) {
-        add("not judged", filled(rules.other_target, { old: before.target, new: after.target }));
+        add("not judged", fill(rules.other_target, { old: before.target, new: after.target }));
       } else {
         const pairs = costsThatDiffer(before, after);
         if (pairs.length && compilers) {
-          for (const pair of pairs) add("not judged", filled(rules.other_compiler, { facts: compilers }), pair);
+          for (const pair of pairs) add("not judged", fill(rules.other_compiler, { facts: compilers }), pair);
           continue;
         }
         result.compared += 1;
