@@ -77,8 +77,7 @@ _CPU_COSTS = tuple(
 )
 """Costs of Numba's code on the CPU that are counts as they are."""
 _FLOP_INSTRUCTIONS = Cost(
-    *("flop_instructions", "vectorization", "instructions with operations"),
-    *(CPU_TOLERANCE, CPU_SLACK),
+    "flop_instructions", "vectorization", "instructions with operations", CPU_TOLERANCE, CPU_SLACK
 )
 """Grows where lanes or the share vectorized fall: as many operations take more instructions."""
 _SCALAR_PERMILLE = Cost("scalar_permille", "vectorization", "‰ of operations outside vectors")
