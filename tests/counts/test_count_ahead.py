@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.counts import ahead
+from gpubench.measure import count_ahead as ahead
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder
