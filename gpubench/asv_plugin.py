@@ -203,12 +203,12 @@ def say_what_was_measured() -> None:
         measured.setdefault(path.name, set()).add((record.benchmark, record.case))
     if not measured:
         return
-    from gpubench.tables.run_summary import summary_lines  # asv itself has no use for the table
+    from gpubench.tables.run_summary import NEXT, summary_lines  # asv has no use for it
 
     try:
         lines = summary_lines(_summary(measured))
     except Exception as error:
-        lines = [f"no summary: {type(error).__name__}: {error}", "next: gpubench report"]
+        lines = [f"no summary: {type(error).__name__}: {error}", NEXT]
     for line in lines:
         log.info(f"gpubench: {line}")
     log.flush()

@@ -22,6 +22,8 @@ import softcuda_here
 LOG = Path(".asv/bench.log")
 SUMMARY = "gpubench: "
 """What begins the lines of ``gpubench.asv_plugin``, the summary among them."""
+NEXT = f"{SUMMARY}next: "
+"""What begins its line with the next command, which writes the report: this program does that."""
 PROGRESS = re.compile(r"^\[\s*(?P<percent>[\d.]+)%\]\W*(?P<what>\S.*)")
 """asv's lines: ``[ 12.50%] ··· suites.vector_add__numba.time_kernel   1/6 failed``."""
 LAST_LINES = 15
@@ -75,12 +77,13 @@ def program(name: str) -> str:
 
 
 def follow(lines: Iterable[str], log: TextIO, terminal: TextIO | None) -> list[str]:
-    """Write asv's lines to a log, and how far it is to a terminal; return those of gpubench."""
+    """Write asv's lines to a log, and how far it is to a terminal; return the lines of gpubench
+    but for the next command."""
     said = []
     for line in lines:
         log.write(line)
         log.flush()
-        if SUMMARY in line:
+        if SUMMARY in line and NEXT not in line:
             said.append(line[line.index(SUMMARY) :].strip())
         if terminal is not None and (progress := PROGRESS.match(line)):
             show(f"{progress['percent']:>6} % {progress['what']}", terminal)

@@ -10,6 +10,9 @@ from gpubench.report import text
 from gpubench.results import Row
 from gpubench.statuses import FAILURES, Status
 
+NEXT = "next: gpubench report"
+"""The last line: the command that shows all of it."""
+
 MAX_PROBLEMS = 5
 """Kinds of problems that are named; the report has all."""
 
@@ -39,7 +42,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
         cases = text.plural(summary.disturbed, "case")
         lines.append(f"{cases} disturbed by other work; measure again on a quiet machine")
     lines += [rename.words for rename in summary.renames]
-    return [*lines, "next: gpubench report"]
+    return [*lines, NEXT]
 
 
 def _speedup(row: Row) -> str:
