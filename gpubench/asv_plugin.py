@@ -196,8 +196,8 @@ def say_what_is_compiled_anew() -> None:
 
 
 def say_what_was_measured() -> None:
-    """At the end of a run: the best and the worst speedup, what is wrong or skipped, the next
-    command. asv shows none of them. What goes wrong here is a warning."""
+    """Say at the end of a run what asv does not: the best and the worst speedup, what is wrong or
+    skipped, and the next command. What goes wrong here is a warning."""
     measured: dict[str, set[tuple[str, str]]] = {}
     for path, record in _lines_of_run("benchmark"):
         measured.setdefault(path.name, set()).add((record.benchmark, record.case))
@@ -246,7 +246,7 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
 
 
 def say_what_can_be_found() -> None:
-    """At the end of a run with few processes a case: say what `gpubench compare` can find by it.
+    """Say at the end of a run with few processes a case what `gpubench compare` can find by it.
 
     The figures are those of ``scripts/detection_power.py``.
     """

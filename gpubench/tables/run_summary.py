@@ -17,8 +17,8 @@ MAX_PROBLEMS = 5
 """Kinds of problems that are named; the report has all."""
 
 MAX_REASON_CHARACTERS = 800
-"""Of a reason in the summary: the longest of ours, which ends with what to do, has some 600. The
-report has the rest."""
+"""A longer reason is cut. Our longest, which ends with what to do, has some 600; the report has the
+rest."""
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
