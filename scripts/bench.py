@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 import gpu_here
@@ -39,24 +41,37 @@ def main() -> int:
     prepare()
     LOG.parent.mkdir(exist_ok=True)
     print(f"$ asv run {' '.join(commits)}   (all that it says: {LOG})", flush=True)
-    with LOG.open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [program("asv"), "run", *commits],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        assert process.stdout is not None
-        try:
-            summary = follow(process.stdout, log, sys.stdout if sys.stdout.isatty() else None)
-        finally:
-            code = process.wait()  # Ctrl-C reaches asv too, which ends what it has started
+    code, summary = run_asv(commits)
     if code not in (0, FAILED_BENCHMARKS):
         print(*LOG.read_text(encoding="utf-8").splitlines()[-LAST_LINES:], sep="\n")
         return code
     print(*shortened(summary), sep="\n", flush=True)
     return subprocess.run([program("gpubench"), "report"], check=False).returncode or code
+
+
+def run_asv(commits: Iterable[str]) -> tuple[int, list[str]]:
+    """Run asv to its end; return its exit code, and what gpubench says of the run."""
+
+    def leave_to_asv(number: int, frame: FrameType | None) -> None:
+        """Go on: Ctrl-C reaches asv too, which ends what it has started and says what there is."""
+
+    before = signal.signal(signal.SIGINT, leave_to_asv)  # asv does not inherit it
+    try:
+        with (
+            LOG.open("w", encoding="utf-8") as log,
+            subprocess.Popen(
+                [program("asv"), "run", *commits],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as process,
+        ):
+            assert process.stdout is not None
+            summary = follow(process.stdout, log, sys.stdout if sys.stdout.isatty() else None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return process.returncode, summary
 
 
 def prepare() -> None:

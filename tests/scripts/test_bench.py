@@ -84,6 +84,20 @@ def test_cuda_runs_in_software_for_smoke_alone_and_only_without_a_gpu(
     assert bench.os.environ.get(bench.softcuda_here.SWITCH) == expected
 
 
+def test_ctrl_c_ends_asv_and_what_asv_says_of_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "asv").write_text('#!/bin/sh\nkill -INT "$PPID"\necho interrupted\nexit 1\n')
+    (tmp_path / "asv").chmod(0o755)
+    monkeypatch.setattr(bench, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(bench, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "HEAD^!"])
+    monkeypatch.chdir(tmp_path)
+
+    assert bench.main() == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "interrupted"
+
+
 @pytest.mark.parametrize(("code", "reported"), [(0, True), (2, True), (1, False)])
 def test_the_report_is_written_unless_asv_itself_fails(
     code: int,
