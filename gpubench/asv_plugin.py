@@ -196,19 +196,19 @@ def say_what_is_compiled_anew() -> None:
 
 
 def say_what_was_measured() -> None:
-    """At the end of a run: the best and the worst speedup, what is wrong or skipped, the next
-    command. asv shows none of them. What goes wrong here is a warning."""
+    """Say at the end of a run what asv does not: the best and the worst speedup, what is wrong or
+    skipped, and the next command. What goes wrong here is a warning."""
     measured: dict[str, set[tuple[str, str]]] = {}
     for path, record in _lines_of_run("benchmark"):
         measured.setdefault(path.name, set()).add((record.benchmark, record.case))
     if not measured:
         return
-    from gpubench.tables.run_summary import summary_lines  # asv itself has no use for the table
+    from gpubench.tables.run_summary import NEXT, summary_lines  # asv has no use for it
 
     try:
         lines = summary_lines(_summary(measured))
     except Exception as error:
-        lines = [f"no summary: {type(error).__name__}: {error}", "next: gpubench report"]
+        lines = [f"no summary: {type(error).__name__}: {error}", NEXT]
     for line in lines:
         log.info(f"gpubench: {line}")
     log.flush()
@@ -246,7 +246,7 @@ def _summary(measured: Mapping[str, Set[tuple[str, str]]]) -> RunSummary:
 
 
 def say_what_can_be_found() -> None:
-    """At the end of a run with few processes a case: say what `gpubench compare` can find by it.
+    """Say at the end of a run with few processes a case what `gpubench compare` can find by it.
 
     The figures are those of ``scripts/detection_power.py``.
     """

@@ -94,6 +94,19 @@ def replace_file(path: Path, content: bytes) -> None:
         part.replace(path)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Replace the text of a file, and keep its line ends. Raises ``OSError`` with the file's name.
+
+    ``text`` ends its lines by line feeds alone, as ``Path.read_text`` does.
+    """
+    content = text.encode()
+    with suppress(FileNotFoundError):  # a new file
+        first_line = path.read_bytes().partition(b"\n")[0]
+        if first_line.endswith(b"\r"):
+            content = content.replace(b"\n", b"\r\n")
+    replace_file(path, content)
+
+
 @contextmanager
 def _part_of(path: Path) -> Iterator[Path]:
     """Name a new file beside another one; remove it at the end, and name the other in errors."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 import gpu_here
@@ -22,6 +24,8 @@ import softcuda_here
 LOG = Path(".asv/bench.log")
 SUMMARY = "gpubench: "
 """What begins the lines of ``gpubench.asv_plugin``, the summary among them."""
+NEXT = f"{SUMMARY}next: "
+"""What begins its line with the next command, which writes the report: this program does that."""
 PROGRESS = re.compile(r"^\[\s*(?P<percent>[\d.]+)%\]\W*(?P<what>\S.*)")
 """asv's lines: ``[ 12.50%] ··· suites.vector_add__numba.time_kernel   1/6 failed``."""
 LAST_LINES = 15
@@ -37,24 +41,37 @@ def main() -> int:
     prepare()
     LOG.parent.mkdir(exist_ok=True)
     print(f"$ asv run {' '.join(commits)}   (all that it says: {LOG})", flush=True)
-    with LOG.open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [program("asv"), "run", *commits],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        assert process.stdout is not None
-        try:
-            summary = follow(process.stdout, log, sys.stdout if sys.stdout.isatty() else None)
-        finally:
-            code = process.wait()  # Ctrl-C reaches asv too, which ends what it has started
+    code, summary = run_asv(commits)
     if code not in (0, FAILED_BENCHMARKS):
         print(*LOG.read_text(encoding="utf-8").splitlines()[-LAST_LINES:], sep="\n")
         return code
     print(*shortened(summary), sep="\n", flush=True)
     return subprocess.run([program("gpubench"), "report"], check=False).returncode or code
+
+
+def run_asv(commits: Iterable[str]) -> tuple[int, list[str]]:
+    """Run asv to its end; return its exit code, and what gpubench says of the run."""
+
+    def leave_to_asv(number: int, frame: FrameType | None) -> None:
+        """Go on: Ctrl-C reaches asv too, which ends what it has started and says what there is."""
+
+    before = signal.signal(signal.SIGINT, leave_to_asv)  # asv does not inherit it
+    try:
+        with (
+            LOG.open("w", encoding="utf-8") as log,
+            subprocess.Popen(
+                [program("asv"), "run", *commits],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as process,
+        ):
+            assert process.stdout is not None
+            summary = follow(process.stdout, log, sys.stdout if sys.stdout.isatty() else None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return process.returncode, summary
 
 
 def prepare() -> None:
@@ -75,12 +92,13 @@ def program(name: str) -> str:
 
 
 def follow(lines: Iterable[str], log: TextIO, terminal: TextIO | None) -> list[str]:
-    """Write asv's lines to a log, and how far it is to a terminal; return those of gpubench."""
+    """Write asv's lines to a log, and how far it is to a terminal; return the lines of gpubench
+    but for the next command."""
     said = []
     for line in lines:
         log.write(line)
         log.flush()
-        if SUMMARY in line:
+        if SUMMARY in line and NEXT not in line:
             said.append(line[line.index(SUMMARY) :].strip())
         if terminal is not None and (progress := PROGRESS.match(line)):
             show(f"{progress['percent']:>6} % {progress['what']}", terminal)

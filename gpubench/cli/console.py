@@ -230,8 +230,11 @@ class Commands(click.Group):
 
 @contextmanager
 def interruptible() -> Iterator[list[str]]:
-    """Ctrl-C ends what is inside, and so do SIGTERM, with which others end a command, and SIGHUP,
-    as a terminal is closed, unless it is ignored (``nohup``); the list is then not empty."""
+    """Let Ctrl-C end the block, and go on behind it with a list that is then not empty.
+
+    So do SIGTERM, with which other programs end a command, and SIGHUP, with which a closing
+    terminal does; a signal that is ignored, as under ``nohup``, stays ignored.
+    """
     interrupted: list[str] = []
     numbers = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
     before = {

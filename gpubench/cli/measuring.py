@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -340,8 +340,9 @@ def count(
     chosen = chosen_cases(names, preset, where, axes, device_count())
     if cpu:
         on_cpu = [case for case in chosen if case.device == CPU]
-        ways = Ways(lines=lines, machine=machine, callgrind=callgrind)
-        _count_on_cpu(on_cpu, preset, ways, as_json=as_json)
+        _count_on_cpu(
+            on_cpu, preset, lines=lines, machine=machine, callgrind=callgrind, as_json=as_json
+        )
         return
     if callgrind or machine:
         raise GpubenchError("--callgrind and --machine count on the CPU: give --cpu too")
@@ -362,17 +363,16 @@ def count(
     _exit_with(rows, is_interrupted)
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """What is counted on the CPU beside LLVM's code."""
-
-    lines: bool
-    machine: bool
-    callgrind: bool
-
-
-def _count_on_cpu(cases: Sequence[Case], preset: str | None, ways: Ways, *, as_json: bool) -> None:
-    """Verify these cases, count what those do that are right, and print it."""
+def _count_on_cpu(
+    cases: Sequence[Case],
+    preset: str | None,
+    *,
+    lines: bool,
+    machine: bool,
+    callgrind: bool,
+    as_json: bool,
+) -> None:
+    """Verify these cases, count what the right cases do, and print it."""
     from gpubench.measure.cpu_counting import is_counted_on_cpu, with_machine_counts
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
@@ -381,16 +381,16 @@ def _count_on_cpu(cases: Sequence[Case], preset: str | None, ways: Ways, *, as_j
 
     if not cases:
         raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")
-    manner = Manner(count_on_cpu=True, code=ways.lines)
+    manner = Manner(count_on_cpu=True, code=lines)
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     right = [case for case, outcome in rows if outcome.status == "right"]
-    if ways.machine and not is_interrupted:
+    if machine and not is_interrupted:
         asked = [case for case in right if is_counted_on_cpu(case)]
         manner = Manner(count_on_cpu=True, machine=True)
         of_machine, is_interrupted = _verified_now(asked, manner, "counting machine code")
         rows = with_machine_counts(rows, of_machine)
     counted = {}
-    if ways.callgrind and not is_interrupted:
+    if callgrind and not is_interrupted:
         with interruptible() as interrupted, ERR.status("counting"):
             counted = dict(zip(map(id, right), count_instructions_of(right), strict=True))
         is_interrupted = bool(interrupted)
@@ -399,7 +399,7 @@ def _count_on_cpu(cases: Sequence[Case], preset: str | None, ways: Ways, *, as_j
         listed = [cpu_counts.case_row(*row) for row in shown]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*cpu_counts.report(shown, lines=ways.lines), sep="\n")
+        OUT.print(*cpu_counts.report(shown, lines=lines), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

@@ -127,7 +127,7 @@ library = click.option(
 )
 
 MAX_MEASURE_SECONDS = 86_400.0
-"""Of measuring in turn: what differs between days is what it is there to avoid."""
+"""Longest time that commits are measured in turn, which is there to avoid that days differ."""
 
 
 def read_duration(context: click.Context, option: click.Parameter, given: str) -> float:

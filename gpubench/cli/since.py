@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     from gpubench.measure.bisecting import LineCommit
     from gpubench.measure.direct import Job
     from gpubench.measure.two_commits import TwoCommits
-    from gpubench.tables.since import EndsReport, SinceReport
+    from gpubench.tables.since import SinceReport
 
 
 @click.command()
@@ -92,14 +92,14 @@ def since(
         line = read_line(installer.repository_path, *ends)
         event(f"{len(line):,} commits from {ends[0][:8]} to {ends[1][:8]}, along first parents")
         bench = stack.enter_context(sides_of(installer, (good, bad)))
-        search = _Search(bench, line, sure, monotonic() + seconds, say)
         both, *_ = sort_out(work, bench)
         if not both:
             raise GpubenchError(
                 f"{good} and {bad} have none of these cases in one version: nothing can be compared"
             )
+        search = _Search(bench, both, line, sure, monotonic() + seconds, say)
         with interruptible() as interrupted:
-            search.compare_ends(both)
+            search.compare_ends()
             search.find_commit()
     command = _command(names, environment, preset, where, axes)
     report = search.report
@@ -139,36 +139,37 @@ class _Search:
     """A search on its way: what is known when Ctrl-C ends it stays here."""
 
     bench: TwoCommits
+    jobs: Sequence[Job]
     line: Sequence[LineCommit]
     sure: float
     end: float
     """When the time is over, by ``monotonic``."""
     say: Callable[..., None]
     began: float = field(default_factory=monotonic)
-    jobs: Sequence[Job] = ()
-    ends: EndsReport = field(init=False)
     report: SinceReport | None = None
 
-    def compare_ends(self, jobs: Sequence[Job]) -> None:
-        """Measure both ends in turn until a case surely differs, and all have first pairs."""
+    def __post_init__(self) -> None:
+        """Begin with nothing known of the ends."""
         from gpubench.analysis.sequential import Evidence
-        from gpubench.measure.in_turn import measure_in_turn
-        from gpubench.report import text
         from gpubench.tables.since import EndsReport
 
-        self.jobs = jobs
-        evidence = Evidence(len(jobs))
+        self.evidence = Evidence(len(self.jobs))
+        self.failures: dict[int, str] = {}
         good, bad = (side.commit for side in self.bench.sides)
-        failures: dict[int, str] = {}
-        cases = [*zip(map(name_of, jobs), evidence.cases, strict=True)]
-        self.ends = EndsReport(good, bad, cases, self.line, failures)
-        judge = PairJudge(evidence)
-        seconds = self.end - monotonic()
-        measured = measure_in_turn(jobs, self.bench, judge, seconds)
+        cases = [*zip(map(name_of, self.jobs), self.evidence.cases, strict=True)]
+        self.ends = EndsReport(good, bad, cases, self.line, self.failures)
+
+    def compare_ends(self) -> None:
+        """Measure both ends in turn until a case surely differs, and all have first pairs."""
+        from gpubench.measure.in_turn import measure_in_turn
+        from gpubench.report import text
+
+        evidence, seconds = self.evidence, self.end - monotonic()
+        measured = measure_in_turn(self.jobs, self.bench, PairJudge(evidence), seconds)
         for pairs, (place, turns) in enumerate(measured, 1):
             failed = [side.record for side in turns.sides if side and side.record.status != "ok"]
             if failed:
-                failures[place] = f"{failed[0].status}: {failed[0].reason}"
+                self.failures[place] = f"{failed[0].status}: {failed[0].reason}"
             left = text.duration(max(self.end - monotonic(), 0))
             self.say(f"comparing the two ends: {text.plural(pairs, 'pair')}, {left} left")
             if evidence.sure and evidence.has_first_pairs:

@@ -233,7 +233,7 @@ def add(
 
     source.SEARCHED_FIRST[:] = [str(Path.cwd()), str(Path("src").resolve())]
     describes_one = name or arrays or scalars or sizes
-    if baseline is not None and not describes_one and _has_joined(function, baseline):
+    if baseline is not None and not describes_one and _try_to_join(function, baseline):
         return
     given_arrays, given_scalars = _by_name("--array", arrays), _by_name("--scalar", scalars)
     given_sizes = {
@@ -266,8 +266,9 @@ def add(
         click.echo(f"  {step}")
 
 
-def _has_joined(function: str, baseline: str) -> bool:
-    """Add a function to the kernel that is held against this baseline, where there is one."""
+def _try_to_join(function: str, baseline: str) -> bool:
+    """Add a function to the kernel that is held against this baseline; return whether there is
+    one."""
     from gpubench.scaffold.function_source import read_function
     from gpubench.scaffold.joining import find_kernel_of, join_kernel
 

@@ -16,8 +16,8 @@ from gpubench.git import ask_git, named_repository
 from gpubench.measure.direct import Job
 from gpubench.measure.in_turn import Bench, log_ratio, take_pair
 
-GOOD, OTHER = 0, 1
-"""Sides of the bench: the good end, and the commit that is measured."""
+OTHER_SIDE = 1
+"""Side of the bench with the commit that is measured; the good end stays at the first."""
 
 _FIELD_SEPARATOR = "%x00"
 
@@ -152,10 +152,10 @@ def _try_to_install(bench: CommitBench, commit: str, job: Job) -> str:
     """Install a commit beside the good end; return why it cannot be measured, empty where it
     can."""
     try:
-        bench.put_in_place(OTHER, commit)
+        bench.put_in_place(OTHER_SIDE, commit)
     except GpubenchError as error:
         return str(error)
-    return "" if bench.has_job(OTHER, job) else "it does not have the case"
+    return "" if bench.has_job(OTHER_SIDE, job) else "it does not have the case"
 
 
 def _measure(

@@ -113,7 +113,7 @@ class CaseCounter:
         record = CountsRecord(
             benchmark, case.identity, CPU_MODEL, None, (launch,), target="cpu", made_by=made_by
         )
-        loops = (_with_import_path(remark) for remark in counts.remarks)
+        loops = (replace(remark, file=import_path(remark.file)) for remark in counts.remarks)
         return record, CpuCode(counts.called, tuple(loops))
 
 
@@ -130,12 +130,6 @@ def with_machine_counts(
             outcome = replace(outcome, counts=replace(outcome.counts, launches=(both,)))
         joined.append((case, outcome))
     return joined
-
-
-def _with_import_path(remark: LoopRemark) -> LoopRemark:
-    return LoopRemark(
-        import_path(remark.file), remark.line, remark.reason, remark.reason_line, remark.width
-    )
 
 
 def _reasons_by_place(counts: CpuCounts) -> dict[Place, str]:

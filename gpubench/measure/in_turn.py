@@ -1,10 +1,9 @@
 """Two sides, two commits mostly, measured process by process in turn.
 
 One *pair* is a process of each side: both alive and their samples alternating where the bench can,
-else one right after the other. Every second pair of a case has the
-other order (ABBA), so that what drifts favours none. Each case gets ``first_pairs`` of the judge.
-From there on each round measures the quarter of the undecided cases that is likeliest to be
-decided.
+else one right after the other. Every second pair of a case has the other order (ABBA), so that a
+drift favours no side. Each case gets ``first_pairs`` of the judge. Then each round measures the
+quarter of the undecided cases that is likeliest to be decided.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
 differs between processes, 1 to 10 %, is more than what more samples of one would settle."""
 
 ENVIRONMENT_FOLDERS = ("in-turn-1", "in-turn-2")
-"""Of environments, in asv's ``env_dir``: before and after."""
+"""Folders of the two environments in asv's ``env_dir``: before and after."""
 
 TAIL_LINES = 12
 """Last lines of a command that stand in the message of its failure."""
@@ -56,7 +56,7 @@ MAX_TURNS = 4096
 more than a pipe takes at once (``PIPE_BUF``)."""
 
 MIN_TIMEOUT_SECONDS = 0.1
-"""Of a process for which no time is left: asv takes 0 for no limit."""
+"""Limit of a process for which no time is left: asv takes 0 for no limit."""
 
 Say = Callable[[str], object]
 """Is called with what is done now."""
@@ -132,8 +132,8 @@ class TwoCommits(Bench):
         return self.sides[side].find(job) is not None
 
     def begin_round(self) -> None:
-        """Start servers that processes are forked from anew, where asv has such: forks of one lie
-        alike in memory, which would be in all pairs alike."""
+        """Start new servers, from which asv forks processes, where it has servers: forks of one
+        server lie alike in memory, and that would favour one side in all pairs."""
         from asv import runner
         from asv.util import UserError
 

@@ -74,7 +74,8 @@ class Worker:
         is_fresh: bool = False,
         warned: Counter[str] | None = None,
     ) -> None:
-        """``warned`` counts Python's warnings, each once for an item, in place of showing them.
+        """Start the process. ``warned`` counts Python's warnings, each once for an item; none is
+        shown.
 
         ``is_fresh``: the process is not forked, and has imported nothing with other settings.
         """
@@ -201,8 +202,8 @@ def _start_tracker() -> None:
 def _serve(
     connection: Connection, do: Callable[[Any], Any], environment: dict[str, str], forked: Any
 ) -> None:
-    """Be the process: answer until nobody asks any more. ``forked`` is set where the process forks
-    after OpenMP has started in it."""
+    """Run items in the process until the connection closes. ``forked`` is set where the process
+    forks after OpenMP has started in it."""
 
     def note_fork() -> None:
         forked.value = "numba.np.ufunc.omppool" in sys.modules

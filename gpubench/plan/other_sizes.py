@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from math import isqrt
 
 from gpubench.names import Value
-from gpubench.suite.arrays import Zip, axis_values
+from gpubench.suite.arrays import Range, Zip, axis_values
 from gpubench.suite.model import Kernel
 
 
 def values_beside(kernel: Kernel) -> Iterator[dict[str, int]]:
     """Yield values of all sizes of a kernel, which move together: one above the smallest of each,
     a prime of each, and 1. None where a size is no whole number."""
-    smallest: dict[str, Value] = {}
+    columns: dict[str, Iterable[Value] | Range] = {}
     for name, axis in kernel.sizes.items():
-        if isinstance(axis, Zip):
-            smallest |= {each: axis_values(column)[0] for each, column in axis.zip.items()}
-        else:
-            smallest[name] = min(axis_values(axis))
-    if not smallest or not all(isinstance(value, int) for value in smallest.values()):
+        columns |= axis.zip if isinstance(axis, Zip) else {name: axis}
+    values = {name: axis_values(column) for name, column in columns.items()}
+    sizes = {name: [one for one in its if isinstance(one, int)] for name, its in values.items()}
+    if not sizes or any(len(sizes[name]) < len(values[name]) for name in sizes):
         return
-    above = {name: int(value) + 1 for name, value in smallest.items()}
+    above = {name: min(its) + 1 for name, its in sizes.items()}
     # Different primes: a kernel that takes rows for columns is right where both are as many.
     primes = dict[str, int]()
     for name, value in above.items():

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault, GpubenchError, did_you_mean
-from gpubench.links import LEADS_OUT, leads_out
-from gpubench.project.settings import head_faults
+from gpubench.files import replace_text
+from gpubench.project.settings import read_project_file
 from gpubench.results.acknowledgement import Acknowledgement
 
 if TYPE_CHECKING:
@@ -44,21 +43,9 @@ def read_acknowledgements(folder: Path) -> tuple[tuple[Acknowledgement, ...], tu
     """Read the file of a project, and everything that is wrong with it; one with faults stands for
     no change."""
     path = folder / ACKNOWLEDGED_FILE
-    if not path.exists():
-        return (), ()
-    if leads_out(path, folder):
-        return (), (Fault(str(path), 0, 0, LEADS_OUT),)
-    from gpubench.suite.reader import read_suite_file  # PyYAML, only where there is a file
-
-    root, faults = read_suite_file(path)
-    # The reader is that of suites, and says so.
-    said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]
-    if root is not None:
-        said += _faults(root)
-    if said or root is None:
-        return (), tuple(sorted(said))
-    changes = root.find("changes")
-    return tuple(map(_acknowledgement, changes.items if changes else ())), ()
+    root, faults = read_project_file(path, ACKNOWLEDGED_VERSION, "changes", _faults)
+    changes = root.find("changes") if root is not None else None
+    return tuple(map(_acknowledgement, changes.items if changes else ())), faults
 
 
 def add_acknowledgement(folder: Path, entry: Acknowledgement) -> Path:
@@ -80,9 +67,9 @@ def add_acknowledgement(folder: Path, entry: Acknowledgement) -> Path:
     # JSON is YAML, and quotes what a reader of YAML would take for something else.
     fields = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in line.items())
     new = "".join([old, "" if old.endswith("\n") else "\n", "  - ", "\n    ".join(fields), "\n"])
-    path.write_text(new, encoding="utf-8")
+    replace_text(path, new)
     if read_acknowledgements(folder) != ((*known, entry), ()):
-        path.write_text(old, encoding="utf-8")
+        replace_text(path, old)
         raise GpubenchError(f"{path}: `changes` is not its last field, a list; {ENTRY_FORM} in it")
     return path
 
@@ -97,7 +84,6 @@ def _acknowledgement(node: Node) -> Acknowledgement:
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    yield from head_faults(root, ACKNOWLEDGED_VERSION, "changes")
     changes = root.find("changes")
     if changes and not isinstance(changes.content, tuple):
         yield changes.origin.fault(f"changes is a list; {ENTRY_FORM}")

@@ -38,8 +38,8 @@ def project_table(
     suites: Path,
     patterns: Sequence[PairPattern] = (),
 ) -> tuple[Table, tuple[Fault, ...]]:
-    """Results of gpubench's benchmarks and of pairs: those in ``suites``, a suite file or a folder,
-    and those of ``patterns``; where there is nothing of these, of all time benchmarks.
+    """Open the results of gpubench's benchmarks and of pairs: pairs of ``suites``, a suite file or
+    a folder, and of ``patterns``. Where there are none of these, open all time benchmarks.
 
     Histories are those of the branches that ``asv.conf.json`` names, in its ``repo``, else in
     ``repository``. Suites with faults do not stand in the way of results: their faults are
@@ -75,7 +75,8 @@ def project_table(
 
 
 def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
-    """Pairs of all suites; raises ``SuiteError``. Suites are read only if one may have pairs."""
+    """Return the pairs of all suites. Suites are read only if one may have pairs. Raises
+    ``SuiteError``."""
     files = suite_files(suites) if suites.is_dir() else [suites]
     if not any(_may_have(re.compile(b"pairs"), file) for file in files):
         return ()

@@ -7,7 +7,7 @@ Runners of continuous integration have a new name each time (``fv-az7``, ``fv-az
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -48,24 +48,12 @@ def read_machines(folder: Path) -> tuple[Machines, tuple[Fault, ...]]:
     """Read the file of a project, and everything that is wrong with it; a file with faults stands
     for no machines."""
     path = folder / PROJECT_FILE
-    if not path.exists():
-        return Machines(), ()
-    if leads_out(path, folder):
-        return Machines(), (Fault(str(path), 0, 0, LEADS_OUT),)
-    from gpubench.suite.reader import read_suite_file  # PyYAML, only where there is a file
-
-    root, faults = read_suite_file(path)
-    # The reader is that of suites, and says so.
-    said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]
-    if root is not None:
-        said += _faults(root)
-    if said or root is None:
-        return Machines(), tuple(sorted(said))
-    return Machines({name: _patterns(node) for name, node in root.fields("machines").items()}), ()
+    root, faults = read_project_file(path, PROJECT_FILE_VERSION, "machines", _faults)
+    machines = root.fields("machines").items() if root is not None else ()
+    return Machines({name: _patterns(node) for name, node in machines}), faults
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    yield from head_faults(root, PROJECT_FILE_VERSION, "machines")
     machines = root.find("machines")
     if machines and not machines.entries:
         yield machines.origin.fault(f"machines is a mapping of names; {MACHINES_FORM}")
@@ -83,9 +71,30 @@ def _patterns(node: Node) -> tuple[str, ...]:
     return tuple(str(one.content) for one in node.items or (node,))
 
 
-def head_faults(root: Node, supported: int, field: str) -> Iterator[Fault]:
-    """Yield what is wrong in a file of ``version``, the one that is supported, and one more field,
-    but for what that field holds."""
+def read_project_file(
+    path: Path, version: int, field: str, faults_of: Callable[[Node], Iterator[Fault]]
+) -> tuple[Node | None, tuple[Fault, ...]]:
+    """Read a YAML file of a project, which has a version and one more field; return everything that
+    is wrong with the file beside it. ``None`` without a file, and for a file with faults.
+
+    ``faults_of`` yields what is wrong in the field.
+    """
+    if not path.exists():
+        return None, ()
+    if leads_out(path, path.parent):
+        return None, (Fault(str(path), 0, 0, LEADS_OUT),)
+    from gpubench.suite.reader import read_suite_file  # PyYAML, only where there is a file
+
+    root, faults = read_suite_file(path)
+    # The reader is that of suites, and says so.
+    said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]
+    if root is not None:
+        said += [*_head_faults(root, version, field), *faults_of(root)]
+    return None if said else root, tuple(sorted(said))
+
+
+def _head_faults(root: Node, supported: int, field: str) -> Iterator[Fault]:
+    """Yield what is wrong with the version of a file and with the names of its fields."""
     version = root.find("version")
     if version is None or version.content != supported:
         place = version or root

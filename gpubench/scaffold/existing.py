@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.asv_config import read_configuration
-from gpubench.files import replace_file
+from gpubench.files import replace_text
 
 PLUGIN = ".gpubench.asv_plugin"
 
@@ -28,7 +28,7 @@ def add_to_gitignore(path: Path) -> list[str]:
     missing = [name for name in NOT_TRACKED if name.strip("/") not in there]
     if missing:
         begin = text if text.endswith("\n") or not text else f"{text}\n"
-        replace_file(path, "\n".join([f"{begin}# of gpubench", *missing, ""]).encode())
+        replace_text(path, "\n".join([f"{begin}# of gpubench", *missing, ""]))
     return missing
 
 
@@ -59,7 +59,7 @@ def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
     if changed:
         if _parse(text) != expected:
             raise ValueError("it is written in a way that cannot be added to")
-        replace_file(path, text.encode())
+        replace_text(path, text)
     return changed
 
 
@@ -85,7 +85,7 @@ def add_cuda(path: Path, install: str) -> bool:
         text = _with_first(text, "req", "{", f'\n            "numba-cuda": []{comma}')
     if _parse(text) != expected:
         raise ValueError("it is written in a way that cannot be added to")
-    replace_file(path, text.encode())
+    replace_text(path, text)
     return True
 
 
@@ -143,5 +143,5 @@ def add_packages(path: Path, packages: Sequence[str], modules: Sequence[str]) ->
         include = json.dumps([name for each in packages for name in (each, f"{each}.*")])
         added = f"[tool.setuptools.packages.find]\ninclude = {include}\n"
     begin = text if text.endswith("\n") or not text else f"{text}\n"
-    replace_file(path, f"{begin}\n{added}".encode())
+    replace_text(path, f"{begin}\n{added}")
     return added

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.errors import SuiteError
+from gpubench.files import replace_file, replace_text
 from gpubench.scaffold.adding import BLOCKS, AddError, suite_name
 from gpubench.scaffold.function_source import FunctionSource
 from gpubench.suite.folder import suite_paths
@@ -68,11 +69,11 @@ def join_kernel(kernel: DeclaredKernel, function: FunctionSource) -> str:
     if name in functions:
         raise AddError(f"{kernel.path} has an implementation {name!r} already: add it by hand")
     before = kernel.path.read_bytes()
-    kernel.path.write_text(_with_implementation(kernel, function, name), encoding="utf-8")
+    replace_text(kernel.path, _with_implementation(kernel, function, name))
     try:
         load_suites([kernel.path])
     except SuiteError as error:
-        kernel.path.write_bytes(before)
+        replace_file(kernel.path, before)
         raise AddError(f"{kernel.path} is kept, since it would have faults:\n{error}") from None
     return name
 
@@ -121,7 +122,9 @@ def _add_cuda_device(lines: list[str], path: Path, devices: Node) -> None:
     """Add ``cuda:0`` to the devices of a kernel, where it names none of CUDA's."""
     if any(str(item.content).startswith("cuda") for item in devices.items):
         return
-    place = devices.origin.line - 1
-    if "]" not in lines[place]:
+    place, start = devices.origin.line - 1, devices.origin.column - 1
+    line = lines[place]
+    end = line.find("]", start)
+    if line[start] != "[" or end < 0:
         raise AddError(f'{path}: add "cuda:0" to `devices` in line {place + 1} first')
-    lines[place] = lines[place].replace("]", ', "cuda:0"]', 1)
+    lines[place] = f'{line[:end]}, "cuda:0"{line[end:]}'

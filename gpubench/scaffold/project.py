@@ -356,8 +356,8 @@ def _cuda_words(cuda: str | None) -> str:
 def next_steps(
     directory: Path, files: Mapping[Path, bool], systems: Sequence[str] = ()
 ) -> list[str]:
-    """Commands and remarks, in order, that lead from the written files to a first report; of a
-    project that is measured already what is left of them."""
+    """Return the commands and remarks, in order, that lead from the written files to a first
+    report. A project that has results gets no command that measures."""
     steps = []
     if not files[directory / "asv.conf.json"] and not _is_configured(directory):
         needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])

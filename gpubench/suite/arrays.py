@@ -36,26 +36,25 @@ from gpubench.suite.types import (
     problem,
 )
 
-_OLD_NAMES = by_form("a name, or a list of names")
-
+OLD_NAMES_FORM = by_form("a name, or a list of names")
 
 OldNames = Annotated[
     Annotated[Name, SINGLE] | Annotated[tuple[Name, ...], Field(min_length=1), Distinct, LIST],
-    _OLD_NAMES,
+    OLD_NAMES_FORM,
 ]
 
 
 OldAxisNames = Annotated[
     Annotated[AxisName, SINGLE]
     | Annotated[tuple[AxisName, ...], Field(min_length=1), Distinct, LIST],
-    _OLD_NAMES,
+    OLD_NAMES_FORM,
 ]
 
 
 OldReferences = Annotated[
     Annotated[Reference, SINGLE]
     | Annotated[tuple[Reference, ...], Field(min_length=1), Distinct, LIST],
-    _OLD_NAMES,
+    OLD_NAMES_FORM,
 ]
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from gpubench.names import Time, Value
 from gpubench.suite.arrays import (
-    _OLD_NAMES,
+    OLD_NAMES_FORM,
     RANGE_FORMS,
     Array,
     Column,
@@ -65,7 +65,7 @@ from gpubench.suite.types import (
 OldTargets = Annotated[
     Annotated[OldTarget, SINGLE]
     | Annotated[tuple[OldTarget, ...], Field(min_length=1), Distinct, LIST],
-    _OLD_NAMES,
+    OLD_NAMES_FORM,
 ]
 
 

@@ -10,12 +10,15 @@ from gpubench.report import text
 from gpubench.results import Row
 from gpubench.statuses import FAILURES, Status
 
+NEXT = "next: gpubench report"
+"""The last line: the command that shows all of it."""
+
 MAX_PROBLEMS = 5
 """Kinds of problems that are named; the report has all."""
 
 MAX_REASON_CHARACTERS = 800
-"""Of a reason in the summary: the longest of ours, which ends with what to do, has some 600. The
-report has the rest."""
+"""A longer reason is cut. Our longest, which ends with what to do, has some 600; the report has the
+rest."""
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
@@ -39,7 +42,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
         cases = text.plural(summary.disturbed, "case")
         lines.append(f"{cases} disturbed by other work; measure again on a quiet machine")
     lines += [rename.words for rename in summary.renames]
-    return [*lines, "next: gpubench report"]
+    return [*lines, NEXT]
 
 
 def _speedup(row: Row) -> str:

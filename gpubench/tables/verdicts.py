@@ -174,6 +174,7 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
     """Return one case as JSON shows it."""
     fields = asdict(replace(outcome, counts=None, cpu_code=None))
     del fields["cpu_code"]  # shown beside counts, as `gpubench count --cpu` has it
+    del fields["lacks_device"]  # which decides where a case runs, and says nothing of it
     return {
         "name": case_name(case),
         "suite": case.suite.suite,

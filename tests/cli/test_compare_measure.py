@@ -8,85 +8,47 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scripted_bench import KERNEL, OTHER, PLAIN, ScriptedBench, enter_project, scripted_side
 
 from gpubench.cli import main
-from gpubench.measure.direct import Job, Measured
-from gpubench.measure.in_turn import Bench
-from gpubench.measure.outcomes import case_record
 from gpubench.measure.two_commits import CommitSide
 from gpubench.record import RunRecord
 
-SUITE = """\
-version: 1
-suite: s
-backend: scripted
-kernels:
-  k:
-    sizes: {n: [8]}
-    arrays: {x: {shape: [n], dtype: float64}, y: {shape: [n], dtype: float64, intent: out}}
-    call: [x, y]
-    baseline: plain
-    implementations:
-      plain: {function: "kernels:plain"}
-      kernel: {function: "kernels:kernel"}
-      other: {function: "kernels:other"}
-"""
-
-PLAIN, KERNEL, OTHER = (f"suites.s__k__{name}.time_kernel" for name in ("plain", "kernel", "other"))
-
 
 @dataclass
-class ScriptedCommits(Bench):
-    """Two commits whose processes last as long as a script says."""
+class ScriptedCommits(ScriptedBench):
+    """Two commits, the new one slower or faster by a factor."""
 
     factors: Mapping[str, float] = field(default_factory=lambda: {KERNEL: 2.0})
     """Of the new side's times."""
     outcomes: Mapping[tuple[int, str], str] = field(default_factory=dict)
     """Status of what has no time, by side and benchmark."""
-    versions: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+    versions: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
     """Of benchmarks at each side; ``None`` for one that a side does not have."""
     facts: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
-    stops_after: float = math.inf
-    taken: int = 0
     sides: list[CommitSide] = field(default_factory=list)
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     def make_sides(self) -> None:
         for number, digit in enumerate("ab"):
-            benchmarks = {
-                name: {"name": name, "params": [["'n=8'"]], "version": version}
-                for name in (PLAIN, KERNEL, OTHER)
-                if (version := self.versions[number].get(name, "v1")) is not None
-            }
-            side = CommitSide(
-                f"side-{digit}", digit * 40, 86_400.0, "a subject", "runner",
-                SimpleNamespace(name="virtualenv-py3.11"), {}, Path(), benchmarks,
-            )  # fmt: skip
+            each = {name: self.versions[number].get(name, "v1") for name in (PLAIN, KERNEL, OTHER)}
+            has = ((name, version) for name, version in each.items() if version is not None)
+            side = scripted_side(f"side-{digit}", digit * 40, has)
             side.run = RunRecord("2026-03-01T10:00:00+00:00", self.facts[number])
             self.sides.append(side)
 
-    def begin_round(self) -> None:
-        pass
+    def why_without_time(self, side: int, benchmark: str) -> tuple[str, str] | None:
+        status = self.outcomes.get((side, benchmark))
+        return (status, f"it is {status}") if status else None
 
-    def take(self, side: int, job: Job, seconds_left: float) -> Measured:
-        if self.taken >= self.stops_after:
-            raise KeyboardInterrupt
-        self.taken += 1
-        name = job.case.benchmark(job.time).asv_name
-        record = case_record(job.case, job.time, "ok")
-        if status := self.outcomes.get((side, name)):
-            return Measured(replace(record, status=status, reason=f"it is {status}"))  # type: ignore[arg-type]
-        factor = self.factors.get(name, 1.0) if side else 1.0
-        seconds = float(1e-3 * factor * math.exp(self.random.normal(0, 0.005)))
-        return Measured(record, (((seconds,),),), (None,))
+    def log_of(self, side: int, benchmark: str) -> float:
+        factor = self.factors.get(benchmark, 1.0) if side else 1.0
+        return math.log(factor) + self.random.normal(0, 0.005)
 
 
 Run = Callable[..., Result]
@@ -95,9 +57,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Compare two scripted commits, and check the exit code."""
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/s.yaml").write_text(SUITE)
-    monkeypatch.chdir(tmp_path)
+    enter_project(tmp_path, monkeypatch)
 
     def compare(commits: ScriptedCommits, *arguments: str, code: int = 0) -> Result:
         commits.make_sides()
@@ -179,7 +139,7 @@ def test_when_the_time_is_over_what_is_unsure_is_unclear(run: Run) -> None:
 
 
 def test_cases_of_one_side_or_of_two_versions_are_not_measured(run: Run) -> None:
-    commits = ScriptedCommits(versions=({OTHER: "v0"}, {KERNEL: None}))  # type: ignore[dict-item]
+    commits = ScriptedCommits(versions=({OTHER: "v0"}, {KERNEL: None}))
     (content,) = json.loads(run(commits, "--json").stdout)
     found = {case["benchmark"]: case["verdict"] for case in content["cases"]}
     assert found == {OTHER: "not comparable", PLAIN: "same"}
@@ -210,9 +170,7 @@ def test_cases_are_chosen_as_for_gpubench_time(run: Run) -> None:
 def test_what_cannot_be_done_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
 ) -> None:
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/s.yaml").write_text(SUITE)
-    monkeypatch.chdir(tmp_path)
+    enter_project(tmp_path, monkeypatch)
     result = CliRunner().invoke(main, ["compare", *arguments], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert words in result.output

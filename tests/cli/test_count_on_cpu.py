@@ -10,66 +10,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from summing_project import enter_project
 
 from gpubench.cli import main
 from gpubench.measure.instructions import Instructions
 from gpubench.plan.case import Case
 
-SUITE = """\
-version: 1
-suite: sums
-kernels:
-  total:
-    sizes: {n: [1000]}
-    arrays:
-      a: {shape: [n], dtype: float64, fill: normal}
-      out: {shape: [1], dtype: float64, intent: out}
-    call: [a, out]
-    work: {flops: 3 * n}
-    implementations:
-      numpy: {function: "summing:by_numpy", backend: numpy}
-      numba: {function: "summing:by_numba", backend: numba}
-      threaded: {function: "summing:by_numba", backend: numba, threads: [2]}
-      wrong: {function: "summing:wrong", backend: numba}
-      restless: {function: "summing:restless", backend: numba}
-"""
-
-KERNELS = """\
-import numpy as np
-from numba import njit
-
-def by_numpy(a, out):
-    out[0] = a.sum()
-
-@njit(cache=True)
-def by_numba(a, out):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i]
-    out[0] = total
-
-@njit
-def wrong(a, out):
-    out[0] = a[0]
-
-@njit
-def restless(a, out):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i]
-    for _ in range(np.random.randint(10_000)):
-        total += 1e-30
-    out[0] = total
-"""
-
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/sums.yaml").write_text(SUITE)
-    (tmp_path / "summing.py").write_text(KERNELS)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    enter_project(tmp_path, monkeypatch)
     monkeypatch.delenv("GPUBENCH_PRESET", raising=False)
     return tmp_path
 

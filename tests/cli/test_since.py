@@ -6,45 +6,26 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scripted_bench import KERNEL, PLAIN, ScriptedBench, enter_project, scripted_side
 
 from gpubench.cli import main
 from gpubench.errors import GpubenchError
 from gpubench.measure.bisecting import LineCommit
-from gpubench.measure.direct import Job, Measured
-from gpubench.measure.in_turn import Bench
-from gpubench.measure.outcomes import case_record
-from gpubench.measure.two_commits import CommitSide
+from gpubench.measure.direct import Job
 
-SUITE = """\
-version: 1
-suite: s
-backend: scripted
-kernels:
-  k:
-    sizes: {n: [8]}
-    arrays: {x: {shape: [n], dtype: float64}, y: {shape: [n], dtype: float64, intent: out}}
-    call: [x, y]
-    baseline: plain
-    implementations:
-      plain: {function: "kernels:plain"}
-      kernel: {function: "kernels:kernel"}
-"""
-
-KERNEL = "suites.s__k__kernel.time_kernel"
 GOOD = "f" * 40
 
 
 @dataclass
-class ScriptedHistory(Bench):
-    """A line of commits behind a good one, whose processes last as long as a script says."""
+class ScriptedHistory(ScriptedBench):
+    """A line of commits behind a good one, at some of which the kernel becomes slower."""
 
     factors: Mapping[int, float] = field(default_factory=lambda: {5: 2.0})
     """By which the kernel becomes slower at a place of the line."""
@@ -57,23 +38,15 @@ class ScriptedHistory(Bench):
     missing: frozenset[int] = frozenset()
     """Places that do not have the case."""
     merges: frozenset[int] = frozenset()
-    stops_after: float = math.inf
     at: int = -1
     installed: list[int] = field(default_factory=list)
-    taken: int = 0
     closed: bool = False
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     def __post_init__(self) -> None:
         self.at = self.commits - 1
-        names = [KERNEL, KERNEL.replace("kernel.", "plain.")]
-        self.sides = [
-            CommitSide(
-                label, commit, 0.0, "", "vm", SimpleNamespace(name="env"), {}, Path(),
-                {name: {"name": name, "params": [["'n=8'"]], "version": "v"} for name in names},
-            )
-            for label, commit in (("good", GOOD), ("bad", self.line[-1].hash))
-        ]  # fmt: skip
+        ends = (("good", GOOD), ("bad", self.line[-1].hash))
+        has = [(PLAIN, "v"), (KERNEL, "v")]
+        self.sides = [scripted_side(label, commit, has) for label, commit in ends]
 
     @property
     def line(self) -> list[LineCommit]:
@@ -93,21 +66,13 @@ class ScriptedHistory(Bench):
     def has_job(self, side: int, job: Job) -> bool:
         return self.at not in self.missing
 
-    def begin_round(self) -> None:
-        pass
+    def why_without_time(self, side: int, benchmark: str) -> tuple[str, str] | None:
+        return ("wrong", "y[0] differs") if side and self.at in self.wrong else None
 
-    def take(self, side: int, job: Job, seconds_left: float) -> Measured:
-        if self.taken >= self.stops_after:
-            raise KeyboardInterrupt
-        self.taken += 1
-        record = case_record(job.case, job.time, "ok")
-        if side and self.at in self.wrong:
-            return Measured(replace(record, status="wrong", reason="y[0] differs"))
-        is_kernel = job.case.benchmark(job.time).asv_name == KERNEL
+    def log_of(self, side: int, benchmark: str) -> float:
         passed = [factor for place, factor in self.factors.items() if side and place <= self.at]
-        factor = math.prod(passed) if is_kernel else 1.0
-        noise = self.scatter * self.random.standard_t(4)
-        return Measured(record, (((float(1e-3 * factor * math.exp(noise)),),),), (None,))
+        factor = math.prod(passed) if benchmark == KERNEL else 1.0
+        return math.log(factor) + self.scatter * self.random.standard_t(4)
 
 
 Run = Callable[..., Result]
@@ -116,9 +81,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Search a scripted line of commits, and check the exit code."""
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/s.yaml").write_text(SUITE)
-    monkeypatch.chdir(tmp_path)
+    enter_project(tmp_path, monkeypatch)
 
     def search(history: ScriptedHistory, *arguments: str, code: int = 0) -> Result:
         @contextmanager

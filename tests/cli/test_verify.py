@@ -8,33 +8,32 @@ from click.testing import CliRunner
 
 from gpubench.cli import main
 
-SUITE = """\
+KERNEL = """\
+    sizes: {n: [8, 16]}
+    arrays:
+      a: {shape: [n], dtype: float32}
+      out: {shape: [n], dtype: float32, intent: out}
+    call: [a, out]
+    implementations:
+"""
+
+SUITE = f"""\
 version: 1
 suite: scale
 kernels:
   double:
-    sizes: {n: [8, 16]}
-    arrays:
-      a: {shape: [n], dtype: float32}
-      out: {shape: [n], dtype: float32, intent: out}
-    call: [a, out]
-    implementations:
-      numpy: {function: "right_and_wrong:double", backend: numpy}
-      again: {function: "right_and_wrong:double_again", backend: numpy}
+{KERNEL}\
+      numpy: {{function: "right_and_wrong:double", backend: numpy}}
+      again: {{function: "right_and_wrong:double_again", backend: numpy}}
   triple:
-    sizes: {n: [8, 16]}
-    arrays:
-      a: {shape: [n], dtype: float32}
-      out: {shape: [n], dtype: float32, intent: out}
-    call: [a, out]
-    implementations:
-      numpy: {function: "right_and_wrong:triple", backend: numpy}
-      broken: {function: "right_and_wrong:double", backend: numpy}
-      later: {function: "right_and_wrong:triple", backend: numpy, requires: [no_such_module]}
+{KERNEL}\
+      numpy: {{function: "right_and_wrong:triple", backend: numpy}}
+      broken: {{function: "right_and_wrong:double", backend: numpy}}
+      later: {{function: "right_and_wrong:triple", backend: numpy, requires: [no_such_module]}}
 presets:
   smoke:
     description: a quick look
-    sizes: {n: [4]}
+    sizes: {{n: [4]}}
 """
 
 KERNELS = """\
@@ -121,6 +120,7 @@ def test_json_tells_of_every_case_and_of_the_place():
     cases = {case["name"]: case for case in found["cases"]}
     assert len(cases) == 5
     broken = cases["suites.scale__triple__broken.time_kernel n=4"]
+    assert "lacks_device" not in broken
     assert (broken["status"], broken["faults"]) == ("wrong", [])
     assert broken["max_abs_error"] > 0
     assert cases["suites.scale__double__again.time_kernel n=4"]["status"] == "right"
@@ -145,20 +145,15 @@ def test_a_case_that_ctrl_c_interrupts_is_counted_as_that_and_never_as_right(mon
     assert [case["status"] for case in content["cases"]] == ["right", "interrupted"]
 
 
-PAIRS = """\
+PAIRS = f"""\
 version: 1
 suite: pairs
 kernels:
   add:
-    sizes: {n: [8, 16]}
-    arrays:
-      a: {shape: [n], dtype: float32}
-      out: {shape: [n], dtype: float32, intent: out}
-    call: [a, out]
-    implementations:
-      numpy: {function: "by_pairs:add", backend: numpy}
-      pairs: {function: "by_pairs:add_pairs", backend: numpy}
-      even: {function: "by_pairs:add_even", backend: numpy}
+{KERNEL}\
+      numpy: {{function: "by_pairs:add", backend: numpy}}
+      pairs: {{function: "by_pairs:add_pairs", backend: numpy}}
+      even: {{function: "by_pairs:add_even", backend: numpy}}
 """
 
 BY_PAIRS = """\

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summing_project import enter_project
 
-from gpubench.counts import ahead
+from gpubench.measure import count_ahead as ahead
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder
@@ -16,46 +17,15 @@ from gpubench.plan.plan import build_plan
 from gpubench.record import CountsRecord, RunRecord
 from gpubench.suite.loading import load_suites
 
-SUITE = """\
-version: 1
-suite: sums
-kernels:
-  total:
-    sizes: {n: [1000]}
-    arrays:
-      a: {shape: [n], dtype: float64, fill: normal}
-      out: {shape: [1], dtype: float64, intent: out}
-    call: [a, out]
-    implementations:
-      numpy: {function: "adding_up:by_numpy", backend: numpy}
-      numba: {function: "adding_up:by_numba", backend: numba}
-"""
-
-KERNELS = """\
-from numba import njit
-
-def by_numpy(a, out):
-    out[0] = a.sum()
-
-@njit(cache=True)
-def by_numba(a, out):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i]
-    out[0] = total
-"""
-
 
 @pytest.fixture
 def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
-    (tmp_path / "sums.yaml").write_text(SUITE)
-    (tmp_path / "adding_up.py").write_text(KERNELS)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    enter_project(tmp_path, monkeypatch)
     monkeypatch.setenv("GPUBENCH_COUNT", "cpu")
     monkeypatch.setenv("ASV_COMMIT", "c" * 40)
     use(monkeypatch, tmp_path)
-    return [*build_plan(load_suites([tmp_path / "sums.yaml"]), 1).cases()]
+    every = build_plan(load_suites([tmp_path / "suites"]), 1).cases()
+    return [case for case in every if case.implementation_name in ("numpy", "numba")]
 
 
 def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **fields: Any) -> None:
@@ -73,8 +43,8 @@ def test_counts_go_on_record_with_reasons(cases: list[Case]) -> None:
     assert counts.made_by and counts.made_by.startswith("numba ")
     (launch,) = counts.launches
     reasons = {line.line: line.reason for line in launch.lines if line.reason}
-    assert list(reasons) == [9] and launch.lines[0].file == "adding_up.py"
-    assert reasons[9].startswith("cannot prove it is safe to reorder floating-point operations")
+    assert list(reasons) == [10] and launch.lines[0].file == "summing.py"
+    assert reasons[10].startswith("cannot prove it is safe to reorder floating-point operations")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ PlanOf = Callable[..., Plan]
 KERNEL = """
 sizes:
   m: [64, 8]
-  pair: {zip: {rows: [2, 4], columns: [3, 5]}}
+  pair: {zip: {rows: [4, 2], columns: [5, 3]}}
 parameters: {dtype: [float32, float64]}
 arrays: {a: {shape: [m, rows, columns], dtype: dtype, intent: inout}}
 call: [a, a, m]

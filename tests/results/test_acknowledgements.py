@@ -37,6 +37,15 @@ def test_what_is_added_is_read_again_after_what_stood_there(tmp_path: Path) -> N
     assert read_acknowledgements(tmp_path) == ((ENTRY, other), ())
 
 
+def test_an_entry_keeps_the_line_ends_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / ACKNOWLEDGED_FILE
+    path.write_bytes(b"version: 1\r\nchanges:\r\n")
+
+    add_acknowledgement(tmp_path, ENTRY)
+
+    assert path.read_bytes().count(b"\r\n") == path.read_bytes().count(b"\n") > 2
+
+
 def test_one_written_by_hand_may_name_one_pattern_and_nobody(tmp_path: Path) -> None:
     text = 'version: 1\nchanges:\n- {commit: "0123abc", benchmarks: sort, reason: known}\n'
     (tmp_path / ACKNOWLEDGED_FILE).write_text(text, encoding="utf-8")

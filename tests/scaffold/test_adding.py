@@ -214,6 +214,31 @@ def test_a_form_that_does_not_fit_its_baselines_kernel_changes_nothing(project: 
         assert path.read_bytes() == before
 
 
+def test_a_form_that_joins_keeps_the_line_ends_of_the_suite(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    path = project / "suites" / "add_parallel.yaml"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    (project / "mine.py").write_text(MODULE.replace("add_parallel", "add_serial"))
+    assert add("mine:add_serial", "--baseline", "mine:add_numpy").exit_code == 0
+    written = path.read_bytes()
+    assert b"mine:add_serial\r\n" in written
+    assert written.count(b"\r\n") == written.count(b"\n")
+
+
+def test_devices_in_lines_of_their_own_are_left_to_the_user(project: Path) -> None:
+    assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
+    path = project / "suites" / "add_parallel.yaml"
+    text = path.read_text()
+    (line,) = (each for each in text.splitlines() if each.strip().startswith("devices:"))
+    path.write_text(text.replace(line, "    devices:\n      - cpu  # [this one]"))
+    before = path.read_bytes()
+    (project / "mine.py").write_text(MODULE.replace("addCuda(a, b, n)", "addCuda(a, b)"))
+    done = add("mine:addCuda", "--baseline", "mine:add_numpy")
+    assert done.exit_code == 2
+    assert 'add "cuda:0" to `devices` in line' in done.stderr
+    assert path.read_bytes() == before
+
+
 def test_a_form_with_a_name_of_its_own_is_a_suite_of_its_own(project: Path) -> None:
     assert add("mine:add_parallel", "--baseline", "mine:add_numpy").exit_code == 0
     assert add("mine:add_parallel", "--baseline", "mine:add_numpy", "--name", "two").exit_code == 0

@@ -102,6 +102,13 @@ def test_a_plugin_that_is_there_stays(project: Path, added: str) -> None:
     assert Config.load("asv.conf.json").plugins == [".gpubench.asv_plugin", "other"]
 
 
+def test_what_is_added_has_the_line_ends_of_the_file(project: Path) -> None:
+    path = Path("asv.conf.json")
+    path.write_bytes(b'{\r\n  "version": 1,\r\n  "repo": "."\r\n}\r\n')
+    add_to_configuration(path, ["pip install ours"])
+    assert path.read_bytes().count(b"\r\n") == path.read_bytes().count(b"\n") > 4
+
+
 def test_what_cannot_be_added_to_is_left_and_told(project: Path) -> None:
     write("pyproject.toml", BUILD)
     write("mine/__init__.py")

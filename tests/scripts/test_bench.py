@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.tables import run_summary
+
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 import bench  # noqa: E402
@@ -17,16 +19,16 @@ LINES = [
     "[  0.00%] · For gpubench commit 10bd919a:\n",
     *(f"[ {n / 10:.2f}%] ··· suites.sums__total.time_kernel   ok\n" for n in range(999)),
     "· gpubench: best speedup 4.0x\n",
-    "gpubench: next: gpubench report\n",
+    f"gpubench: {run_summary.NEXT}\n",
 ]
 
 
-def test_a_file_gets_the_lines_of_gpubench_and_the_log_has_all() -> None:
+def test_a_file_gets_the_lines_of_gpubench_but_for_the_next_command_and_the_log_has_all() -> None:
     log = io.StringIO()
 
     summary = bench.follow(LINES, log, None)
 
-    assert summary == ["gpubench: best speedup 4.0x", "gpubench: next: gpubench report"]
+    assert summary == ["gpubench: best speedup 4.0x"]
     assert log.getvalue() == "".join(LINES)
 
 
@@ -82,6 +84,20 @@ def test_cuda_runs_in_software_for_smoke_alone_and_only_without_a_gpu(
     assert bench.os.environ.get(bench.softcuda_here.SWITCH) == expected
 
 
+def test_ctrl_c_ends_asv_and_what_asv_says_of_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "asv").write_text('#!/bin/sh\nkill -INT "$PPID"\necho interrupted\nexit 1\n')
+    (tmp_path / "asv").chmod(0o755)
+    monkeypatch.setattr(bench, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(bench, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "HEAD^!"])
+    monkeypatch.chdir(tmp_path)
+
+    assert bench.main() == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "interrupted"
+
+
 @pytest.mark.parametrize(("code", "reported"), [(0, True), (2, True), (1, False)])
 def test_the_report_is_written_unless_asv_itself_fails(
     code: int,
@@ -105,5 +121,5 @@ def test_the_report_is_written_unless_asv_itself_fails(
     lines = capfd.readouterr().out.splitlines()
     assert lines[0] == "$ asv run HEAD^!   (all that it says: .asv/bench.log)"
     assert len(lines) <= 40
-    assert ("/the/page.html" in lines) == reported
+    assert (lines[-1] == "/the/page.html") == reported
     assert (tmp_path / bench.LOG).read_text() == said

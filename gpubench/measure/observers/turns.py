@@ -1,13 +1,13 @@
-"""Takes each sample in turn with another living process, where somebody asks for that.
+"""Takes each sample in turn with another process, for ``compare --measure`` and ``since``.
 
-``compare --measure`` and ``since`` start a process of each commit at once. Only one of them works
-at any moment: a process has the turn from the begin of one sample to the begin of its next, and
+These commands start a process of each commit at once. Only one of both processes works at any
+moment: a process has the turn from the begin of one sample to the begin of its next, and
 waits for the other's. So two samples that are compared lie milliseconds apart, and other work on
 the machine meets both (duet benchmarking: Bulej, Horky, Tuma, Farquet and Prokopec, *Duet
 benchmarking: improving measurement accuracy in the cloud*, ICPE 2020).
 
-A turn is a byte in the process's own pipe. Who started the processes puts many into the pipe of the
-one that is left, as soon as the other has ended.
+A turn is a byte in the process's own pipe. As soon as one process has ended, the command puts many
+turns into the pipe of the other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class TurnsObserver(Observer):
     """This process's own, and the other's."""
 
     def on_sample_begin(self, run: CaseRun) -> None:
-        """Give the turn to the other process, and wait for the next; of the first sample only the
-        process that is second gives it."""
+        """Give the turn to the other process, and wait for the next turn. Before its first sample
+        only the second process gives a turn: the first process begins."""
         own = os.environ.get(TURNS_VARIABLE)
         if own is None:
             return
