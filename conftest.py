@@ -21,6 +21,7 @@ from gpubench.backends import software
 from gpubench.backends.devices import known_gpus, no_gpu_reason
 from gpubench.backends.registry import get
 from gpubench.cli.console import ERR, OUT
+from scripts.costs_of_tests import read_costs
 
 if TYPE_CHECKING:  # an environment without browsers has no playwright
     from playwright.sync_api import Browser
@@ -74,15 +75,8 @@ def pytest_configure() -> None:
 _SELECTIVE_MARKS = ("gpu", "thorough", "ci")
 
 MAX_QUICK_SECONDS = 2.0
-"""Processor seconds of the tests of a file of which ``-m "... and not slow"`` has no use, by
-``costs.txt``: all other files together take a minute on two cores."""
-
-
-def _quick_costs() -> dict[str, float]:
-    """Return the processor seconds of test files, which ``scripts/costs_of_tests.py`` records."""
-    costs = Path(__file__).parent / "tests/costs.txt"
-    lines = costs.read_text(encoding="utf-8").splitlines()
-    return {file: float(seconds) for seconds, file in map(str.split, lines)}
+"""Processor seconds of a file's tests, by ``tests/costs.txt``, from which ``-m "... and not slow"``
+leaves the file out: all other files together take a minute on two cores."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -97,7 +91,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not all(re.fullmatch(r"(not )?\w+", word) for word in words):
         return None
     if "not slow" in words:  # a file that nobody has recorded may take long
-        costs = config.stash.setdefault(_COSTS, _quick_costs())
+        costs = config.stash.setdefault(_COSTS, read_costs())
         file = collection_path.relative_to(Path(__file__).parent).as_posix()
         if costs.get(file, MAX_QUICK_SECONDS) >= MAX_QUICK_SECONDS:
             return True

@@ -49,8 +49,6 @@ def processor_seconds() -> float:
 
 def read_costs() -> dict[str, float]:
     """Return the recorded seconds by file."""
-    if not COSTS.exists():
-        return {}
     lines = (line.split() for line in COSTS.read_text(encoding="utf-8").splitlines())
     return {file: float(seconds) for seconds, file in lines}
 

@@ -1,10 +1,10 @@
-"""Lists what gpubench uses of other packages that these do not promise to keep: `python
+"""List what gpubench uses of other packages that these do not promise to keep: `python
 scripts/private_parts.py`. Exit code 1 where a list and the code differ, or an installed package
 lacks a part.
 
 A part counts as private where a name in its path begins with an underscore, or where its package
-documents no Python interface of that place (`INTERNAL`). Each has its line in `PARTS`: the modules
-that use it, what is public in its place or why nothing is, and what tells that it is gone.
+documents no Python interface of that place (`INTERNAL`). Each has its line in `USES`, below the
+modules that use it: what is public in its place, or why nothing is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,125 +36,124 @@ OBJECTS = {
 """Private names of objects of other packages, by their last part, in full."""
 
 
-class Part(NamedTuple):
-    """Why a private part is used."""
-
-    modules: tuple[str, ...]
-    """That use it: their names, and their folder's."""
-    instead: str
-    """What is public in its place, or why nothing is."""
-    guard: str
-    """What tells that it is gone, or keeps other releases away."""
-
-
-BOUND = "pyproject.toml allows asv>=0.6.5,<0.7, which brings asv_runner"
-_TESTED = "the tests of the backend, with the oldest and the newest release"
-_HOOKS = "`refuse_other_hooks` of counts/hooks.py, before anything is counted"
 _CODE = "nothing lets another change the code that Numba has made"
 _LINES = "nothing asks for tables of lines without the checks of `debug=True`"
 _ASV = "nothing: asv documents commands and files, and its plugins see all of it"
-PARTS = {
-    "asv.commands.make_argparser": Part(("asv_plugin",), _ASV, BOUND),
-    "asv.config.Config": Part(("asv_plugin", "measure/two_commits"), _ASV, BOUND),
-    "asv.console.log": Part(("asv_plugin", "measure/two_commits"), _ASV, BOUND),
-    "asv.environment.Environment._default_benchmark_timeout": Part(
-        ("measure/two_commits",), "the configuration has the same number", BOUND
-    ),
-    "asv.environment.EnvironmentUnavailable": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.environment.get_env_name": Part(
-        ("results/asv_files",), "result files of format 2 hold the name; those of 1 do not", BOUND
-    ),
-    "asv.environment.get_environments": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.environment.is_existing_only": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.machine.Machine": Part(("asv_plugin",), _ASV, BOUND),
-    "asv.machine.MachineCollection": Part(("asv_config",), _ASV, BOUND),
-    "asv.main.main": Part(
-        ("fleet/checkout",), "the command `asv machine`, which a process of its own takes", BOUND
-    ),
-    "asv.plugin_manager.plugin_manager": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.publishing.OutputPublisher": Part(
-        ("asv_plugin",), "it is asv's own way to add to what `asv publish` writes", BOUND
-    ),
-    "asv.plugins.git.Git._path": Part(
-        ("asv_plugin", "measure/two_commits"), "nothing says where asv keeps a mirror", BOUND
-    ),
-    "asv.repo.NoSuchNameError": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.repo.get_repo": Part(("asv_plugin", "measure/two_commits"), _ASV, BOUND),
-    "asv.runner": Part(("asv_plugin", "measure/two_commits"), _ASV, BOUND),
-    "asv.step_detect": Part(
-        ("analysis/changes",), "nothing: `asv publish` writes steps of its own series alone", BOUND
-    ),
-    "asv.util": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.util.TIMEOUT_RETCODE": Part(("measure/two_commits",), _ASV, BOUND),
-    "asv.util.UserError": Part(("asv_config", "measure/two_commits"), _ASV, BOUND),
-    "asv_runner.statistics.binom_pmf": Part(
-        ("analysis/control",), "scipy.stats.binom, which gpubench does not need otherwise", BOUND
-    ),
-    "asv_runner.statistics.compute_stats": Part(
-        ("results/asv_files",), "nothing: a time has to be stated as asv states it", BOUND
-    ),
-    "cupyx.jit._interface": Part(
-        ("systems/cupy",), "nothing tells a kernel of cupyx.jit from a function", _TESTED
-    ),
-    "joblib.externals.loky": Part(
-        ("systems/joblib",), "joblib has no way to ask for its pool's processes", _TESTED
-    ),
-    "joblib.externals.loky.backend.resource_tracker": Part(
-        ("systems/joblib",), "nothing starts the tracker before it is timed", _TESTED
-    ),
-    "joblib.externals.loky.process_executor": Part(
-        ("systems/joblib",), "nothing says which error a lost process is", _TESTED
-    ),
-    "modin.core.dataframe.pandas.partitioning": Part(
-        ("systems/modin",), "nothing waits for all parts of a frame", _TESTED
-    ),
-    "modin.core.execution.ray.common.RayWrapper._func_cache": Part(
-        ("systems/modin",), "nothing empties it when a cluster ends", _TESTED
-    ),
-    "modin.core.execution.ray.common.engine_wrapper": Part(
-        ("systems/modin",), "nothing empties its cache when a cluster ends", _TESTED
-    ),
-    "multiprocessing.pool.Pool._help_stuff_finish": Part(
-        ("systems/multiprocessing",),
-        "a pool whose process was killed never ends by itself",
-        _TESTED,
-    ),
-    "numba.core.caching": Part(("counts/hooks",), "nothing keeps a cache from being asked", _HOOKS),
-    "numba.core.codegen": Part(("counts/hooks", "counts/machine"), _CODE, _HOOKS),
-    "numba.core.codegen.JITCPUCodegen._add_module": Part(
-        ("counts/hooks", "counts/machine"), _CODE, _HOOKS
-    ),
-    "numba.core.codegen.JitEngine._load_defined_symbols": Part(
-        ("counts/hooks", "counts/machine"), _CODE, _HOOKS
-    ),
-    "numba.core.cpu": Part(("counts/hooks",), _LINES, _HOOKS),
-    "numba.core.config": Part(
-        ("backends/numba",), "numba.config, which imports Numba where nothing has", _TESTED
-    ),
-    "numba.core.event": Part(
-        ("backends/numba",), "nothing: Numba's manual describes it among its own parts", _TESTED
-    ),
-    "numba.cuda.core.config": Part(
-        ("backends/numba_cuda",), "numba.config, as long as numba-cuda shares it", _TESTED
-    ),
-    "numba.cuda.cudadrv.nvvm": Part(
-        ("backends/numba_cuda",),
-        "nothing says before a kernel is compiled that this fails",
-        _TESTED,
-    ),
-    "numba.np.ufunc.omppool": Part(
-        ("measure/worker",),
-        "numba.threading_layer, which does not say whether it has started",
-        _TESTED,
-    ),
-    "numba.np.ufunc.ufuncbuilder": Part(("counts/hooks",), _LINES, _HOOKS),
-    "pycuda.compiler._find_pycuda_include_path": Part(
-        ("systems/pycuda",), "nothing says where PyCUDA's headers are", _TESTED
-    ),
-    "ray._private.ray_constants": Part(
-        ("systems/ray",), "nothing sets how long Ray waits for a head", _TESTED
-    ),
+USES = {
+    "analysis/changes": {
+        "asv.step_detect": "nothing: `asv publish` writes steps of its own series alone",
+    },
+    "analysis/control": {
+        "asv_runner.statistics.binom_pmf": (
+            "scipy.stats.binom, which gpubench does not need otherwise"
+        ),
+    },
+    "asv_config": {
+        "asv.machine.MachineCollection": _ASV,
+    },
+    "asv_config measure/two_commits": {
+        "asv.util.UserError": _ASV,
+    },
+    "asv_plugin": {
+        "asv.commands.make_argparser": _ASV,
+        "asv.machine.Machine": _ASV,
+        "asv.publishing.OutputPublisher": "it is asv's own way to add to what `asv publish` writes",
+    },
+    "asv_plugin measure/two_commits": {
+        "asv.config.Config": _ASV,
+        "asv.console.log": _ASV,
+        "asv.plugins.git.Git._path": "nothing says where asv keeps a mirror",
+        "asv.repo.get_repo": _ASV,
+        "asv.runner": _ASV,
+    },
+    "backends/numba": {
+        "numba.core.config": "numba.config, which imports Numba where nothing has",
+        "numba.core.event": "nothing: Numba's manual describes it among its own parts",
+    },
+    "backends/numba_cuda": {
+        "numba.cuda.core.config": "numba.config, as long as numba-cuda shares it",
+        "numba.cuda.cudadrv.nvvm": "nothing says before a kernel is compiled that this fails",
+    },
+    "counts/hooks": {
+        "numba.core.caching": "nothing keeps a cache from being asked",
+        "numba.core.cpu": _LINES,
+        "numba.np.ufunc.ufuncbuilder": _LINES,
+    },
+    "counts/hooks counts/machine": {
+        "numba.core.codegen": _CODE,
+        "numba.core.codegen.JITCPUCodegen._add_module": _CODE,
+        "numba.core.codegen.JitEngine._load_defined_symbols": _CODE,
+    },
+    "fleet/checkout": {
+        "asv.main.main": "the command `asv machine`, which a process of its own takes",
+    },
+    "measure/two_commits": {
+        "asv.environment.Environment._default_benchmark_timeout": (
+            "the configuration has the same number"
+        ),
+        "asv.environment.EnvironmentUnavailable": _ASV,
+        "asv.environment.get_environments": _ASV,
+        "asv.environment.is_existing_only": _ASV,
+        "asv.plugin_manager.plugin_manager": _ASV,
+        "asv.repo.NoSuchNameError": _ASV,
+        "asv.util": _ASV,
+        "asv.util.TIMEOUT_RETCODE": _ASV,
+    },
+    "measure/worker": {
+        "numba.np.ufunc.omppool": (
+            "numba.threading_layer, which does not say whether it has started"
+        ),
+    },
+    "results/asv_files": {
+        "asv.environment.get_env_name": "result files of format 2 hold the name; those of 1 do not",
+        "asv_runner.statistics.compute_stats": "nothing: a time has to be stated as asv states it",
+    },
+    "systems/cupy": {
+        "cupyx.jit._interface": "nothing tells a kernel of cupyx.jit from a function",
+    },
+    "systems/joblib": {
+        "joblib.externals.loky": "joblib has no way to ask for its pool's processes",
+        "joblib.externals.loky.backend.resource_tracker": (
+            "nothing starts the tracker before it is timed"
+        ),
+        "joblib.externals.loky.process_executor": "nothing says which error a lost process is",
+    },
+    "systems/modin": {
+        "modin.core.dataframe.pandas.partitioning": "nothing waits for all parts of a frame",
+        "modin.core.execution.ray.common.RayWrapper._func_cache": (
+            "nothing empties it when a cluster ends"
+        ),
+        "modin.core.execution.ray.common.engine_wrapper": (
+            "nothing empties its cache when a cluster ends"
+        ),
+    },
+    "systems/multiprocessing": {
+        "multiprocessing.pool.Pool._help_stuff_finish": (
+            "a pool whose process was killed never ends by itself"
+        ),
+    },
+    "systems/pycuda": {
+        "pycuda.compiler._find_pycuda_include_path": "nothing says where PyCUDA's headers are",
+    },
+    "systems/ray": {
+        "ray._private.ray_constants": "nothing sets how long Ray waits for a head",
+    },
 }
+"""By the modules that use them, each with its folder: private parts, and what is public in the
+place of each, or why nothing is."""
+
+PARTS = {part: {*modules.split()} for modules, parts in USES.items() for part in parts}
+"""The modules that use each part."""
+INSTEAD = {part: instead for parts in USES.values() for part, instead in parts.items()}
+
+
+def guard_of(part: str) -> str:
+    """Return what tells that a part is gone, or keeps other releases away."""
+    if part.startswith("asv"):
+        return "pyproject.toml allows asv>=0.6.5,<0.7, which brings asv_runner"
+    if "counts/hooks" in PARTS[part]:
+        return "`refuse_other_hooks` of counts/hooks.py, before anything is counted"
+    return "the tests of the backend, with the oldest and the newest release"
 
 
 def used_parts(root: Path = ROOT / "gpubench") -> dict[str, set[str]]:
@@ -227,15 +225,13 @@ def find_missing(part: str) -> bool | None:
 def main() -> int:
     used, wrong = used_parts(), 0
     for part in sorted(used.keys() | PARTS.keys()):
-        declared = PARTS.get(part)
-        modules = set(declared.modules) if declared else set()
-        is_missing = find_missing(part)
+        modules = PARTS.get(part, set())
         faults = [] if modules == used.get(part, set()) else [f"used by {used.get(part, 'nobody')}"]
-        faults += ["the installed package lacks it"] if is_missing else []
+        faults += ["the installed package lacks it"] if find_missing(part) else []
         wrong += bool(faults)
         print(f"{part}: {', '.join(sorted(modules)) or 'not listed'}")
-        if declared:
-            print(f"    instead: {declared.instead}\n    guard: {declared.guard}")
+        if modules:
+            print(f"    instead: {INSTEAD[part]}\n    guard: {guard_of(part)}")
         for fault in faults:
             print(f"    WRONG: {fault}")
     print(f"{len(used)} parts of {len({part.split('.')[0] for part in used})} packages")

@@ -209,13 +209,6 @@ def needed(launch: Launch | None) -> Launch:
     return launch
 
 
-def refuse_launch(what: str, launch: Launch | None) -> None:
-    """Raise ``KernelError`` for a launch of something that chooses its block and grid itself: the
-    case would bear the name of a launch that was never made."""
-    if launch is not None:
-        raise KernelError(f"{what} chooses its block and grid itself: remove `launch`")
-
-
 class CudaBackend(Backend):
     """A CUDA library on ``cuda:N``, on the device in software too."""
 

@@ -18,12 +18,7 @@ import numpy as np
 from gpubench.backends import devices
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
 from gpubench.backends.cuda_sampling import BestWay
-from gpubench.backends.cuda_session import (
-    CudaBackend,
-    CudaSession,
-    needed,
-    refuse_launch,
-)
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.numba_globals import changed_global, remember_globals
 from gpubench.backends.numba_settings import why_off
 from gpubench.backends.protocol import (
@@ -34,6 +29,7 @@ from gpubench.backends.protocol import (
     Limits,
     Native,
     Target,
+    refuse_launch,
 )
 from gpubench.distribution import require_extra
 from gpubench.errors import KernelError

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 MAX_GLOBAL_BYTES = 2**20
-"""Of a global array that is remembered; larger ones are not looked at."""
+"""Largest global array that is remembered: what is remembered is a copy."""
 
-_at_first: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+_at_first: WeakKeyDictionary[Any, Mapping[str, object]] = WeakKeyDictionary()
 """Globals of compiled functions as they were when these were bound first, before they ran."""
 
 
@@ -28,9 +28,9 @@ def changed_global(function: Any) -> str | None:
     """Return what to say of a global that is not what it was as the function was bound first;
     ``None`` where all are."""
     for dispatcher in _compiled_in(function):
-        now, before = _constants_of(dispatcher), _at_first.get(dispatcher, {})
-        for name in before.keys() & now.keys():
-            if not np.array_equal(before[name], now[name]):
+        now = _constants_of(dispatcher)
+        for name, before in _at_first.get(dispatcher, {}).items():
+            if name in now and now[name] != before:
                 return (
                     f"the global {name!r} has changed since {dispatcher.py_func.__name__} was "
                     "compiled, and compiled code keeps the value that it had then: give it as an "
@@ -48,12 +48,15 @@ def _compiled_in(function: Any) -> Iterator[Any]:
         yield from (one for one in each if type(one).__name__.endswith("Dispatcher"))
 
 
-def _constants_of(dispatcher: Any) -> dict[str, Any]:
-    """Return copies of the numbers, texts, tuples and arrays among the globals that it names."""
+def _constants_of(dispatcher: Any) -> dict[str, object]:
+    """Return what the numbers, texts, tuples and arrays among the globals of a function hold: their
+    text, or their bytes. Compared by these, a NaN equals itself, and a tuple may be nested."""
     python = dispatcher.py_func
     values = {name: python.__globals__.get(name) for name in python.__code__.co_names}
     return {
-        name: value.copy() if isinstance(value, np.ndarray) else value
+        name: (value.dtype, value.shape, value.tobytes())
+        if isinstance(value, np.ndarray)
+        else repr(value)
         for name, value in values.items()
         if isinstance(value, bool | int | float | complex | str | tuple)
         or (isinstance(value, np.ndarray) and value.nbytes <= MAX_GLOBAL_BYTES)

@@ -383,6 +383,13 @@ class Division:
     """Of the arrays that are cut, by name, along which dimension; parts get all of the others."""
 
 
+def refuse_launch(what: str, launch: Launch | None) -> None:
+    """Raise ``KernelError`` for a launch of something that chooses its block and grid itself: the
+    case would bear the name of a launch that was never made."""
+    if launch is not None:
+        raise KernelError(f"{what} chooses its block and grid itself: remove `launch`")
+
+
 def refuse_layouts(name: str, session: Session, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Raise ``LayoutError`` where one of these arrays lies in memory as none of a session's does;
     ``name`` is of what runs in the session."""

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
-from gpubench.backends.cuda_session import refuse_launch
 from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
@@ -45,6 +44,7 @@ from gpubench.backends.protocol import (
     Session,
     Target,
     made_at_first_call,
+    refuse_launch,
 )
 from gpubench.distribution import require_extra
 from gpubench.errors import KernelError

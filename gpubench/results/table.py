@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -302,21 +302,6 @@ class Table:
         """Details of speedups from pairs."""
         rows = self._rows("select id from details where (content->>'pairs')::int > 0")
         return [number for (number,) in rows]
-
-    def cases_on(self, kinds: Collection[str]) -> Set[CaseName]:
-        """Return the cases that ran on a device of these kinds: ``cuda`` has ``cuda:0``."""
-        found = self._rows(
-            "select id from details "
-            "where split_part(content->>'device', ':', 1) in (select unnest($1))",
-            [*kinds],
-        )
-        if not found:  # as in most stores: the rows are many
-            return set()
-        rows = self._rows(
-            'select distinct "case" from rows where detail in (select unnest($1::integer[]))',
-            [number for (number,) in found],
-        )
-        return {self._names[number] for (number,) in rows}
 
     def rows(
         self, snapshot: Snapshot, names: Collection[CaseName] | None = None

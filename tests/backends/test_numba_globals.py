@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +25,8 @@ def made(constant: Any) -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(1.0, 2.0), (1, 2), ((1, 2), (1, 3)), (np.zeros(3), np.ones(3))]
+    ("before", "after"),
+    [(1.0, 2.0), (1, 2), ((1, 2), (1, 3)), (np.zeros(3), np.ones(3)), ((1, (2, 3)), (1, (2, 4)))],
 )
 def test_a_global_that_changed_is_named(before: Any, after: Any) -> None:
     function, scope = made(before)
@@ -36,6 +38,13 @@ def test_a_global_that_changed_is_named(before: Any, after: Any) -> None:
         "the global 'CONSTANT' has changed since scaled was compiled, and compiled code keeps the "
         "value that it had then: give it as an argument"
     )
+
+
+@pytest.mark.parametrize("constant", [math.nan, (1, (2, 3)), np.array([math.nan]), ("a", 1)])
+def test_a_global_that_is_as_it_was_is_not_named(constant: Any) -> None:
+    function, _ = made(constant)
+    remember_globals(function)
+    assert changed_global(function) is None
 
 
 def test_an_array_that_was_written_in_place_has_changed() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.backends.cuda_session import refuse_launch
-from gpubench.backends.protocol import ONE_THREAD_LAUNCH
+from gpubench.backends.protocol import ONE_THREAD_LAUNCH, refuse_launch
 from gpubench.errors import KernelError
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite

@@ -119,6 +119,18 @@ def test_links_lead_to_pages_of_the_site(path: str, written: str, shown: str) ->
     assert load("site_hooks").relink(written, path) == shown
 
 
+def test_links_lead_to_files_of_the_repository_too() -> None:
+    pages = [*map(CHECKOUT.joinpath, load("site_hooks").OUTSIDE), *DOCS.glob("*.md")]
+    links = re.compile(r"\]\(([\w./-]+\.\w+)[)#]")
+    lost = [
+        f"{page.relative_to(CHECKOUT)}: {link}"
+        for page in pages
+        for link in links.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists()
+    ]
+    assert lost == []
+
+
 def test_the_sample_report_is_of_measured_results_of_a_history() -> None:
     sample = CHECKOUT / "examples/sample"
     files = [path for path in sample.rglob("*") if path.is_file()]

@@ -16,7 +16,7 @@ import yaml
 from gpubench.cli.console import ERR, OUT, print_json
 from gpubench.cli.measuring import measured_now
 from gpubench.cli.planning import chosen_cases
-from gpubench.edge.advise import checks as checks
+from gpubench.edge.advise import checks
 from gpubench.edge.advise.advice import COPIES, MEMORY, Advice, Ask, advise, fits
 from gpubench.edge.advise.estimates import AND, ONCE, Way, build_ways
 from gpubench.edge.advise.page import Known, disturbed_words, find_conditions, know, verified_lines

@@ -84,7 +84,7 @@ def advise(
     and keeps how wrong that was beside the results. A kernel whose intervals held less than 90 %
     gets no ranking. Exit code 1 where one did.
     """
-    from gpubench.edge.advise import answering as advising
+    from gpubench.edge.advise import answering
     from gpubench.edge.advise.advice import Ask, Process
     from gpubench.report.site import Site
 
@@ -94,13 +94,13 @@ def advise(
         site = Site(table)
         there = site.histories_of_first_branch
         histories = [one for one in there if one.setup.fits(machine, environment)]
-        plan = advising.Measuring(target, preset, where, samples)
+        plan = answering.Measuring(target, preset, where, samples)
         if verify:
-            history = advising.find_history_of_here(histories)
-            advising.verify(plan.find_jobs(axes), site, history, as_json)
+            history = answering.find_history_of_here(histories)
+            answering.verify(plan.find_jobs(axes), site, history, as_json)
             return
         ask = Ask({}, calls, source == "host", process, had)
-        values, prices = advising.read_values(axes), advising.read_prices(cost)
-        question = advising.Question(target, values, ask, prices, plan if measure else None)
-        answers = advising.answer_question(question, site, histories)
-    (advising.show_json if as_json else advising.show)(question, answers)
+        values, prices = answering.read_values(axes), answering.read_prices(cost)
+        question = answering.Question(target, values, ask, prices, plan if measure else None)
+        answers = answering.answer_question(question, site, histories)
+    (answering.show_json if as_json else answering.show)(question, answers)

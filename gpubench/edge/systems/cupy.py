@@ -23,9 +23,16 @@ import numpy as np
 from gpubench.backends import devices
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.cuda_program import program_arguments
-from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed, refuse_launch
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
-from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    Launch,
+    Limits,
+    Native,
+    refuse_launch,
+)
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.layouts import Layout, array_in, refused_layout, span_bytes

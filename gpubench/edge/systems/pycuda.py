@@ -24,9 +24,16 @@ import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_driver import checked
-from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed, refuse_launch
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
-from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    Launch,
+    Limits,
+    Native,
+    refuse_launch,
+)
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.layouts import Layout, laid_out_like

@@ -31,7 +31,6 @@ pytest.importorskip("sklearn", reason="make test-systems has it")
 pytest.importorskip("xgboost", reason="make test-systems has it")
 
 SUITE = Path(__file__).parents[1] / "suites" / "estimators.yaml"
-OF_A_GPU = ("cuml", "cuml_accel")
 
 Array = np.ndarray[Any, Any]
 
