@@ -58,7 +58,7 @@ class Libraries:
 
 @cache
 def find_compiler() -> str:
-    """``$CC``, ``cc``, ``gcc`` or ``clang``; raises ``UnavailableError`` where there is none."""
+    """Return ``$CC``, ``cc``, ``gcc`` or ``clang``; raise ``UnavailableError`` without any."""
     for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
         if path := shutil.which(name):
             return path
@@ -86,30 +86,23 @@ def run_compiler(command: Sequence[str], folder: Path, text: str | None = None) 
     it said.
 
     Whatever interrupts this, as Ctrl-C does, ends the compiler with the programs that it started.
+    In the millisecond of its start Ctrl-C only closes its pipes, and the compiler ends by itself.
     """
     # Libraries that a caller preloads or puts in place are not meant for the compiler.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
     environment["TMPDIR"] = str(folder)
-    # Ctrl-C between the start of the compiler and the block that ends it would leave it running.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
-        compiler = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
-        _COMPILERS.add(compiler)
-    except BaseException:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise
-    with compiler:
+    # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as compiler:
         try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            _COMPILERS.add(compiler)
             _, said = compiler.communicate(text)
         except BaseException:
             _kill(compiler)
@@ -155,7 +148,7 @@ def cache_folder() -> Path:
 
 
 def nvidia_folders(of_wheels: Sequence[str], of_toolkit: str) -> list[Path]:
-    """Folders where something of NVIDIA's may lie: in its wheels, then in a toolkit."""
+    """Return the folders where something of NVIDIA's may lie: in wheels, then in a toolkit."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
@@ -215,7 +208,7 @@ def build_libraries() -> Libraries:
     with building(*built) as is_missing:
         if is_missing:
             with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-                objects = _compile_each(sources, Path(folder), [*_FLAGS, f"-I{header}"])
+                objects = compile_each(sources, Path(folder), [*_FLAGS, f"-I{header}"])
                 for (soname, of_library), library in zip(parts.items(), built, strict=True):
                     # -z defs: a function that is missing shows here, not when it is loaded.
                     named = f"-Wl,-soname,{soname},-z,defs"
@@ -224,7 +217,7 @@ def build_libraries() -> Libraries:
     return libraries
 
 
-def _compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) -> dict[Path, Path]:
+def compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) -> dict[Path, Path]:
     """Compile each source to an object file in a folder, side by side on all processors; return
     the objects by source."""
     objects = {source: folder / f"{source.stem}.o" for source in sources}
@@ -344,7 +337,7 @@ def _translator() -> tuple[bytes, ...]:
 
 @cache
 def _machine_flags() -> tuple[str, ...]:
-    """Fused multiply-add as one instruction, where this processor has it.
+    """Return what makes a fused multiply-add one instruction, where this processor has it.
 
     Only that, instead of ``-march=native``: the cache may be shared by machines that differ.
     """

@@ -2,7 +2,7 @@
 
 A hint rests on exact counts of ``softcuda.counts`` and says nothing of time. Rules look at counts
 by access and by line, never at what a line looks like; the text of a line only names its literal.
-``docs/softcuda.md`` lists the rules with an example of each.
+``docs/softcuda.md`` lists the rules.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ MIN_SAME_ADDRESS = 0.4
 MIN_PAD_GAIN = 0.75
 """A pad that leaves more of the wavefronts is none."""
 MIN_WRAP_SHARE = 0.25
+"""Of the instructions of a kernel."""
 WRAP_INSTRUCTIONS = 3
 """Of a negative index: the sign, the length or zero, the addition."""
 MIN_LANES_OFF = 0.15
+"""Of the lanes of all instructions."""
 MIN_FLOAT64_SHARE = 0.02
+"""Of the floating-point operations."""
 CONSTANT_BYTES = 65536
 """Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability")."""
@@ -74,7 +77,7 @@ class Hint:
 
 
 def hints_of(launches: Iterable[LaunchCounts]) -> dict[str, tuple[Hint, ...]]:
-    """Return the hints of each kernel that was counted, largest share first.
+    """Return at most ``MAX_HINTS`` of each kernel that was counted, largest share first.
 
     Of several launches of a kernel, that with the largest share counts for a rule and a line.
     """
@@ -87,13 +90,14 @@ def hints_of(launches: Iterable[LaunchCounts]) -> dict[str, tuple[Hint, ...]]:
             place = hint.rule, hint.file, hint.line
             if place not in of_kernel or of_kernel[place].share < hint.share:
                 of_kernel[place] = hint
-    return {kernel: first_hints(of_kernel.values()) for kernel, of_kernel in best.items()}
+    return {
+        kernel: tuple(sorted(of_kernel.values(), key=_order_of)[:MAX_HINTS])
+        for kernel, of_kernel in best.items()
+    }
 
 
-def first_hints(hints: Iterable[Hint]) -> tuple[Hint, ...]:
-    """Return at most ``MAX_HINTS``, largest share first."""
-    ordered = sorted(hints, key=lambda hint: (-hint.share, hint.file, hint.line, hint.rule))
-    return tuple(ordered[:MAX_HINTS])
+def _order_of(hint: Hint) -> tuple[float, str, int, str]:
+    return -hint.share, hint.file, hint.line, hint.rule
 
 
 def find_hints(launch: LaunchCounts) -> Iterator[Hint]:
@@ -133,9 +137,12 @@ def _by_line(accesses: Iterable[AccessCounts]) -> dict[tuple[str, int], list[Acc
     return groups
 
 
-def _each(number: int, requests: int, unit: str, kind: str) -> str:
-    text = f"{number / requests:.1f}".removesuffix(".0")
-    return f"{text} {unit} for each {kind}"
+def _excess_words(one: AccessCounts, unit: str) -> str:
+    each = f"{one.passes / one.requests:.1f}".removesuffix(".0")
+    return (
+        f"{one.passes:,} {unit} in {one.requests:,} {one.kind}s, where {one.ideal:,} would do "
+        f"({each} {unit} for each {one.kind})"
+    )
 
 
 def _global(launch: LaunchCounts) -> list[AccessCounts]:
@@ -166,21 +173,12 @@ def _coalescing(launch: LaunchCounts) -> Iterator[Hint]:
     ]
     for (file, line), group in _by_line(scattered).items():
         excess = sum(one.passes - one.ideal for one in group)
-        told = _scattered_words(group[0], launch.block, _has_rows_by_x(accesses))
-        if told is None or excess < MIN_SHARE * all_sectors:
+        words = _scattered_words(group[0], launch.block, _has_rows_by_x(accesses))
+        if words is None or excess < MIN_SHARE * all_sectors:
             continue
-        cause, change, is_swap = told
-        worst = group[0]
-        evidence = (
-            f"{worst.passes:,} sectors in {worst.requests:,} {worst.kind}s, "
-            f"where {worst.ideal:,} would do "
-            f"({_each(worst.passes, worst.requests, 'sectors', worst.kind)})"
-        )
-        predicted = None
-        if is_swap:
-            predicted = Predicted(f"global_{worst.kind}_sectors", worst.passes, worst.ideal)
+        cause, change, predicted = words
         yield Hint(
-            *("coalescing", file, line, evidence, cause, change),
+            *("coalescing", file, line, _excess_words(group[0], "sectors"), cause, change),
             *(excess / all_sectors, "sectors", predicted),
         )
 
@@ -194,8 +192,8 @@ def _has_rows_by_x(accesses: Iterable[AccessCounts]) -> bool:
 
 def _scattered_words(
     one: AccessCounts, block: tuple[int, int, int], has_rows_by_x: bool
-) -> tuple[str, str, bool] | None:
-    """Return cause and change of an access with too many sectors, and whether that is a swap.
+) -> tuple[str, str, Predicted | None] | None:
+    """Return cause and change of an access with too many sectors, and what a swap leaves of it.
 
     ``has_rows_by_x``: another access goes along rows by threadIdx.x, which a swap would spoil.
     """
@@ -204,7 +202,7 @@ def _scattered_words(
         return (
             "threadIdx.x has no fixed step: the index comes from data, or its stride changes",
             "sort or tile the data so that neighbouring threads read neighbouring places",
-            False,
+            None,
         )
     if step is None:
         return None
@@ -214,7 +212,7 @@ def _scattered_words(
         return (
             f"a row of the block has {block[0]} threads, and a warp has {WARP}",
             f"make blockDim.x a multiple of {WARP}",
-            False,
+            None,
         )
     if one.step_y is not None and one.step_y != "varies" and abs(one.step_y) == size:
         return (
@@ -223,7 +221,7 @@ def _scattered_words(
             "bring a tile through shared memory: threadIdx.x then goes along rows of both arrays"
             if has_rows_by_x
             else "exchange threadIdx.x and threadIdx.y in the indices, and in block and grid",
-            True,
+            Predicted(f"global_{one.kind}_sectors", one.passes, one.ideal),
         )
     if abs(step) <= MAX_FIELDS * size:
         return (
@@ -231,12 +229,12 @@ def _scattered_words(
             "side by side",
             "keep each field in an array of its own, or let neighbouring threads take "
             "neighbouring elements",
-            False,
+            None,
         )
     return (
         f"threadIdx.x steps {_bytes(step)}: each thread has a row of its own",
         "let threadIdx.x choose the last index, or bring a tile through shared memory",
-        False,
+        None,
     )
 
 
@@ -291,15 +289,9 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
         excess = sum(one.passes - one.ideal for one in group)
         if excess < MIN_SHARE * all_passes:
             continue
-        worst = group[0]
-        cause, change, predicted = _conflict_words(worst)
-        evidence = (
-            f"{worst.passes:,} wavefronts in {worst.requests:,} {worst.kind}s, "
-            f"where {worst.ideal:,} would do "
-            f"({_each(worst.passes, worst.requests, 'wavefronts', worst.kind)})"
-        )
+        cause, change, predicted = _conflict_words(group[0])
         yield Hint(
-            *("bank conflicts", file, line, evidence, cause, change),
+            *("bank conflicts", file, line, _excess_words(group[0], "wavefronts"), cause, change),
             *(excess / all_passes, "wavefronts", predicted),
         )
 
@@ -445,21 +437,20 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
     off = slots - counts["ptx_thread_instructions"] + counts["guarded_off_lanes"]
     if not slots or off < MIN_LANES_OFF * slots:
         return
-    parting = _worst_line(launch, "divergent_branches")
-    guarded = _worst_line(launch, "guarded_off_lanes")
-    if parting is None and guarded is None:
-        return
-    if parting is None or (guarded and counts["guarded_off_lanes"] > off / 2):
-        assert guarded
-        file, line, number = guarded
-        evidence = f"{off:,} of {slots:,} lanes are off; at this line guards turn {number:,} off"
-    else:
-        file, line, number = parting
-        evidence = f"{off:,} of {slots:,} lanes are off; they part here {number:,} times"
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
+    parting = _worst_line(launch, "divergent_branches")
+    guarded = _worst_line(launch, "guarded_off_lanes")
+    if guarded and (not parting or counts["guarded_off_lanes"] > off / 2):
+        file, line, number = guarded
+        where = f"at this line guards turn {number:,} off"
+    elif parting:
+        file, line, number = parting
+        where = f"they part here {number:,} times"
+    else:
+        return
     yield Hint(
-        *("divergence", file, line, evidence),
+        *("divergence", file, line, f"{off:,} of {slots:,} lanes are off; {where}"),
         "lanes of one warp go different ways, and each way takes its turn",
         "let the threads of a warp take the same way: choose by a bound, not by a remainder, and "
         "give each thread as much to do",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,16 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.counts.hooks import CountedModule, Hooks, NotCountable, versions
+from gpubench.counts.hooks import (
+    CountedModule,
+    Hooks,
+    NotCountable,
+    Values,
+    count_call,
+    versions,
+)
 from gpubench.counts.instructions import called_function, count_instruction
 from gpubench.counts.ir import NO_FILE, Place
 from gpubench.counts.remarks import LoopRemark, RemarkReader
 
 CPU_MODEL = 1
 """Version of the rules by which is counted; counts of two versions are not compared."""
-
-Values = list[np.ndarray[Any, np.dtype[np.int64]]]
-"""Of each module in the order in which they were compiled: what its counters counted, ``(n,)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,14 @@ class CpuCounter:
         """
         self._remarks = RemarkReader() if remarks else None
         self._hooks = Hooks(self._remarks.take if self._remarks else tuple)
-        self._arrays: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
         self._users: dict[int, Place] = {}
         self._try_hooks()
-
-    @property
-    def made_by(self) -> str:
-        """What made the code that is counted: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
-        return versions()
 
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
         """Call once; return what it returns, and what the counters of all modules say then."""
         # Numba's, of code that it generates: nobody asked for its lines but this room.
         warnings.filterwarnings("ignore", "Could not find source for function")
-        for module in self._hooks.modules:
-            self._array(module)[:] = 0
-        result = call()
-        return result, [self._array(module).copy() for module in self._hooks.modules]
+        return count_call(self._hooks.modules, call)
 
     def read(self, values: Values) -> CpuCounts:
         """Add up what a call counted."""
@@ -100,12 +94,6 @@ class CpuCounter:
                 files = (one.file for one in ran if PurePath(one.file).name == name)
                 if file := next(files, None):
                     yield replace(remark, file=file, line=place.line)
-
-    def _array(self, module: CountedModule) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if module.symbol not in self._arrays:
-            cells = (ctypes.c_int64 * len(module.counters)).from_address(module.address())
-            self._arrays[module.symbol] = np.ctypeslib.as_array(cells)
-        return self._arrays[module.symbol]
 
     def _real_place(self, place: Place, index: int) -> Place:
         """Return the line of code that Numba generated: of its own, as of the loop of ``prange``,
@@ -156,12 +144,12 @@ class CpuCounter:
         expected = {"flops_float64": 2 * elements, "load_bytes": x.nbytes}
         if found != expected:
             raise NotCountable(
-                f"not counted: {self.made_by} compiles a function of {expected} so that counters "
+                f"not counted: {versions()} compiles a function of {expected} so that counters "
                 f"say {found}"
             )
         if self._hooks.cache_calls != {"load", "save"}:
             raise NotCountable(
-                f"not counted: {self.made_by} keeps compiled code otherwise than by "
+                f"not counted: {versions()} keeps compiled code otherwise than by "
                 "Cache.load_overload and Cache.save_overload, and counted code must not be kept"
             )
 

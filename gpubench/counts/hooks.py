@@ -7,12 +7,16 @@ Numba compiles anything.
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module, metadata
 from typing import Any
+
+import numpy as np
 
 from gpubench.counts.counters import Counter, instrument
 from gpubench.counts.ir import Lines, parse
@@ -38,8 +42,39 @@ class NotCountable(GpubenchError):
     """This Numba cannot be counted; the message says which hook is another."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedModule:
+Values = list[np.ndarray[Any, np.dtype[np.int64]]]
+"""Of each module in the order in which they were compiled: what its counters counted, ``(n,)``."""
+
+
+@dataclass(frozen=True)
+class CountedCode:
+    """Machine code with an array of counts."""
+
+    engine: Any
+    symbol: str
+    """Of the array."""
+    length: int
+    """Of the array."""
+
+    @cached_property
+    def array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the array where it lies; compiles the module where that is not done yet."""
+        address = int(self.engine.get_global_value_address(self.symbol))
+        cells = (ctypes.c_int64 * self.length).from_address(address)
+        return np.ctypeslib.as_array(cells)
+
+
+def count_call(modules: Sequence[CountedCode], call: Callable[[], Any]) -> tuple[Any, Values]:
+    """Call once; return what it returns, and what the counters of all modules say then: also of
+    those that the call adds to ``modules``."""
+    for module in modules:
+        module.array[:] = 0
+    result = call()
+    return result, [module.array.copy() for module in modules]
+
+
+@dataclass(frozen=True)
+class CountedModule(CountedCode):
     """A module that was compiled with counters."""
 
     counters: Sequence[Counter]
@@ -50,18 +85,12 @@ class CountedModule:
     """Names of the functions that its code comes from, those that were inlined included."""
     remarks: Sequence[LoopRemark]
     """What LLVM said while it optimized the module."""
-    engine: Any
-    symbol: str
-
-    def address(self) -> int:
-        """Return where its counts lie; compiles it where that is not done yet."""
-        return int(self.engine.get_global_value_address(self.symbol))
 
 
 class Hooks:
     """Counters in all that Numba compiles from now on; one for each process."""
 
-    def __init__(self, take_remarks: Callable[[], Sequence[LoopRemark]] = tuple) -> None:
+    def __init__(self, take_remarks: Callable[[], Sequence[LoopRemark]]) -> None:
         """Put the hooks in place. Raises ``NotCountable`` where a hook is not what it was.
 
         ``take_remarks`` returns what LLVM has said since it was called last.
@@ -95,13 +124,14 @@ class Hooks:
         if counted.counters:
             self.modules.append(
                 CountedModule(
+                    engine=codegen._engine,
+                    symbol=counted.symbol,
+                    length=len(counted.counters),
                     counters=counted.counters,
                     lines=Lines(parsed),
                     defined=frozenset(function.name for function in parsed.functions),
                     sources=parsed.source_functions(),
                     remarks=remarks,
-                    engine=codegen._engine,
-                    symbol=counted.symbol,
                 )
             )
 

@@ -6,7 +6,6 @@ it again. Registers and flags stay as they were, so that the code is what runs w
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import platform
 import re
@@ -16,10 +15,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
-from gpubench.counts.cpu import CpuCounts, Values
-from gpubench.counts.hooks import NotCountable, hook_caches, refuse_other_hooks, versions
+from gpubench.counts.cpu import CpuCounts
+from gpubench.counts.hooks import (
+    CountedCode,
+    NotCountable,
+    Values,
+    count_call,
+    hook_caches,
+    refuse_other_hooks,
+)
 
 COUNTED_MACHINE = "x86_64"
 
@@ -80,10 +84,9 @@ def instrument_assembly(text: str, number: int) -> CountedAssembly:
     return CountedAssembly("\n".join(lines), symbol, tuple(map(tuple, pieces)))
 
 
-@dataclass(frozen=True, slots=True)
-class _MachineModule:
-    assembly: CountedAssembly
-    engine: Any
+@dataclass(frozen=True)
+class _MachineModule(CountedCode):
+    pieces: tuple[tuple[str, ...], ...]
     keeps: tuple[Any, ...]
     """What the engine uses for as long as the code lives."""
 
@@ -101,7 +104,6 @@ class MachineCounter:
         self._llvm = import_module("llvmlite.binding")
         self._llvm.initialize_native_asmparser()
         self._modules: list[_MachineModule] = []
-        self._arrays: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
         self._numbers = itertools.count()
 
         def add_module(codegen: Any, module: Any) -> None:
@@ -110,24 +112,16 @@ class MachineCounter:
         import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
         hook_caches(set())
 
-    @property
-    def made_by(self) -> str:
-        """What made the code that is counted: ``numba 0.68.1, LLVM 22.1.0, haswell``."""
-        return versions()
-
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
         """Call once; return what it returns, and what the counters of all modules say then."""
-        for module in self._modules:
-            self._array(module)[:] = 0
-        result = call()
-        return result, [self._array(module).copy() for module in self._modules]
+        return count_call(self._modules, call)
 
     def read(self, values: Values) -> CpuCounts:
         """Add up what a call counted: all instructions, and those with vector registers by the
         widest of them. The wrapper between Python and the kernel is in it."""
         totals: Counter[str] = Counter()
         for module, of_module in zip(self._modules, values, strict=False):
-            for piece, times in zip(module.assembly.pieces, of_module, strict=False):
+            for piece, times in zip(module.pieces, of_module, strict=False):
                 if times:
                     for name, count in _counts_of(piece):
                         totals[name] += int(times) * count
@@ -145,17 +139,15 @@ class MachineCounter:
         object_file = self._llvm.ObjectFileRef.from_data(code)
         codegen._engine._load_defined_symbols(module)
         codegen._engine._ee.add_object_file(object_file)
-        keeps = (code, object_file)
-        self._modules.append(_MachineModule(counted, codegen._engine, keeps))
-
-    def _array(self, module: _MachineModule) -> np.ndarray[Any, np.dtype[np.int64]]:
-        symbol = module.assembly.symbol
-        if symbol not in self._arrays:
-            address = int(module.engine.get_global_value_address(symbol))
-            length = max(1, len(module.assembly.pieces))
-            cells = (ctypes.c_int64 * length).from_address(address)
-            self._arrays[symbol] = np.ctypeslib.as_array(cells)
-        return self._arrays[symbol]
+        self._modules.append(
+            _MachineModule(
+                engine=codegen._engine,
+                symbol=counted.symbol,
+                length=max(1, len(counted.pieces)),
+                pieces=counted.pieces,
+                keeps=(code, object_file),
+            )
+        )
 
 
 def _counts_of(piece: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -34,7 +34,7 @@ def counts_of(bound: BoundCase) -> CountsRecord | None:
     if again is None or record.missing is not None:
         return record
     other = counts_record(benchmark, case.identity, model, again)
-    difference = other.missing or difference_between(record, other)
+    difference = other.missing or difference_between(record.totals, other.totals)
     if difference is None:
         return record
     return CountsRecord(benchmark, case.identity, model, f"{ORDER_DEPENDENT}: {difference}")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts, Values
-from gpubench.counts.hooks import NotCountable
+from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts
+from gpubench.counts.hooks import NotCountable, Values, versions
 from gpubench.counts.ir import Place
 from gpubench.counts.machine import MachineCounter
 from gpubench.counts.remarks import LoopRemark
@@ -17,7 +17,7 @@ from gpubench.measure.check import CheckResult
 from gpubench.names import CPU
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord, LineRecord
-from gpubench.work.counting import import_path
+from gpubench.work.counting import difference_between, import_path
 
 if TYPE_CHECKING:  # which imports this module
     from gpubench.measure.verify_cases import Verified
@@ -95,8 +95,8 @@ class CaseCounter:
         if self._missing is not None:
             return _missing_record(benchmark, case, self._missing, None), None
         before, counts = map(self._counter.read, self._runs)
-        made_by = self._counter.made_by
-        if difference := _difference(before, counts):
+        made_by = versions()
+        if difference := difference_between(before.totals, counts.totals):
             return _missing_record(benchmark, case, f"{VARYING}: {difference}", made_by), None
         reasons = _reasons_by_place(counts)
         lines = tuple(
@@ -113,7 +113,7 @@ class CaseCounter:
         record = CountsRecord(
             benchmark, case.identity, CPU_MODEL, None, (launch,), target="cpu", made_by=made_by
         )
-        loops = (replace(remark, file=import_path(remark.file)) for remark in counts.remarks)
+        loops = (replace(loop, file=import_path(loop.file)) for loop in counts.remarks)
         return record, CpuCode(counts.called, tuple(loops))
 
 
@@ -150,18 +150,3 @@ def _missing_record(benchmark: str, case: Case, reason: str, made_by: str | None
 
 def _function_name(case: Case) -> str:
     return (case.implementation.function or case.implementation_name).replace(":", ".")
-
-
-def _difference(one: CpuCounts, other: CpuCounts) -> str | None:
-    """Return how two runs differ, by the count that does most; ``None`` where they are alike."""
-    names = [
-        name
-        for name in {**one.totals, **other.totals}
-        if one.totals.get(name, 0) != other.totals.get(name, 0)
-    ]
-    if not names:
-        return None
-    name = max(names, key=lambda name: abs(one.totals.get(name, 0) - other.totals.get(name, 0)))
-    return (
-        f"{name} is {one.totals.get(name, 0):,} in one and {other.totals.get(name, 0):,} in another"
-    )

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the device in software is imported only where it is asked f
 MAX_TERMINAL_GAP_LINES = 4
 """Lines without counts that are shown between two with; of more, three dots."""
 
+CASE_HEADINGS = ("kernel", "implementation", "case", "verdict")
 _NUMBER_COLUMNS = (
     *("launches", "sectors a load", "sectors a store", "excess wavefronts"),
     *("lanes on", "registers", "PTX instructions"),
@@ -62,11 +63,7 @@ def report(
     declared work is not what is counted."""
     if rows:
         shown = [each for row in rows for each in _case_rows(*row)]
-        yield table(
-            ("kernel", "implementation", "case", "verdict", *_NUMBER_COLUMNS),
-            shown,
-            _NUMBER_COLUMNS,
-        )
+        yield table((*CASE_HEADINGS, *_NUMBER_COLUMNS), shown, _NUMBER_COLUMNS)
     if lines:
         for case, outcome in rows:
             yield from _code(case, outcome)
@@ -181,12 +178,17 @@ def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
     }
 
 
-def _case_rows(case: Case, outcome: Verified) -> Iterator[Sequence[str | Text]]:
-    """Yield the case, and below it its kernels where one run launches several."""
+def case_cells(case: Case, outcome: Verified) -> tuple[str | Text, ...]:
+    """Return the cells of ``CASE_HEADINGS``."""
     style = "green" if outcome.status == "right" else ""
     style = "bold red" if outcome.status in FAILURES else style
     verdict = Text(text.status_label(outcome.status), style=style)
-    head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
+    return case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict
+
+
+def _case_rows(case: Case, outcome: Verified) -> Iterator[Sequence[str | Text]]:
+    """Yield the case, and below it its kernels where one run launches several."""
+    head = case_cells(case, outcome)
     counts = outcome.counts
     if counts is None or counts.missing is not None:
         yield (*head, *("" for _ in _NUMBER_COLUMNS))

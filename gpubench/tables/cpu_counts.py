@@ -17,9 +17,14 @@ from gpubench.measure.instructions import Instructions
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
 from gpubench.report import text
-from gpubench.statuses import FAILURES
 from gpubench.tables import verdicts
-from gpubench.tables.counts import declared_lines, declared_of, source_rows
+from gpubench.tables.counts import (
+    CASE_HEADINGS,
+    case_cells,
+    declared_lines,
+    declared_of,
+    source_rows,
+)
 from gpubench.tables.table import several, table
 from gpubench.work import derived
 
@@ -44,7 +49,7 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
     if any(counted is not None for _, _, counted in rows):
         numbers.append(_CALLGRIND_COLUMN)
     shown = (_row(*row, numbers) for row in rows)
-    yield table(("kernel", "implementation", "case", "verdict", *numbers), shown, numbers)
+    yield table((*CASE_HEADINGS, *numbers), shown, numbers)
     verified = [(case, outcome) for case, outcome, _ in rows]
     if lines:
         for case, outcome in verified:
@@ -119,10 +124,6 @@ def _loop_as_data(loop: LoopRemark) -> dict[str, Any]:
 def _row(
     case: Case, outcome: Verified, counted: Instructions | None, columns: Sequence[str]
 ) -> tuple[str | Text, ...]:
-    style = "green" if outcome.status == "right" else ""
-    style = "bold red" if outcome.status in FAILURES else style
-    verdict = Text(text.status_label(outcome.status), style=style)
-    head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
     totals = _totals(outcome)
     cells = _cells(totals) if totals else ("",) * len(_COLUMNS)
     if _MACHINE_COLUMN in columns:
@@ -130,7 +131,7 @@ def _row(
         cells = *cells, "" if machine is None else f"{machine:,}"
     if _CALLGRIND_COLUMN in columns:
         cells = *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
-    return *head, *cells
+    return *case_cells(case, outcome), *cells
 
 
 def _totals(outcome: Verified) -> Mapping[str, int]:

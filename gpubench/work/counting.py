@@ -103,10 +103,9 @@ def machine_code_of(
     return MachineCode(kernels, missing)
 
 
-def difference_between(first: CountsRecord, second: CountsRecord) -> str | None:
-    """Return how the counts of runs in two orders of threads differ, by the count that does most;
-    ``None`` where they are the same."""
-    one, other = first.totals, second.totals
+def difference_between(one: Mapping[str, int], other: Mapping[str, int]) -> str | None:
+    """Return how the counts of two runs differ, by the count that does most; ``None`` where they
+    are the same."""
     names = [name for name in {**one, **other} if one.get(name, 0) != other.get(name, 0)]
     if not names:
         return None

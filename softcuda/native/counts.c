@@ -602,10 +602,9 @@ void sc_counts_end(sc_grid *grid) {
   struct sc_facts *facts = &grid->counts->facts;
   forget_grown(grid->counts);
   sc_facts_settle(facts, grid);
-  if (grid->error) /* sc_counts_missing */;
-  else if (grid->counts->failed || facts->failed)
-    keep(grid->launch, NULL, "there was no memory for what it did");
-  else keep(grid->launch, grid, NULL);
+  bool failed = grid->counts->failed || facts->failed;
+  if (!grid->error) /* else sc_counts_missing */
+    keep(grid->launch, failed ? NULL : grid, failed ? "there was no memory for what it did" : NULL);
   sc_facts_end(facts, grid);
 }
 

@@ -4,6 +4,8 @@ Half of them are retyped from public sources, which each pair names. Imported on
 runs on softcuda.
 """
 
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import math
@@ -32,61 +34,55 @@ class Pair:
     """Where the kernels are from; ``own`` otherwise."""
     falls: str
     """The count that the change makes smaller."""
-    bad: Callable[[], Any]
-    good: Callable[[], Any]
+    bad: Callable[[], None]
+    good: Callable[[], None]
 
 
-def floats(*shape: int) -> Any:
-    return cuda.to_device(np.ones(shape, np.float32))
+def floats(*shape: int, dtype: Any = np.float32) -> Callable[[], Any]:
+    return lambda: cuda.to_device(np.ones(shape, dtype))
 
 
-def ints(*shape: int) -> Any:
-    return cuda.to_device(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
+def ints(*shape: int) -> Callable[[], Any]:
+    return lambda: cuda.to_device(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
 
 
 # ---- coalescing ---------------------------------------------------------------------------------
 
 
 @cuda.jit
-def copy_by_columns(out, a):  # type: ignore[no-untyped-def]
+def copy_by_columns(out, a):
     x, y = cuda.grid(2)
     if x < a.shape[0] and y < a.shape[1]:
         out[x, y] = a[x, y]
 
 
 @cuda.jit
-def copy_by_rows(out, a):  # type: ignore[no-untyped-def]
+def copy_by_rows(out, a):
     x, y = cuda.grid(2)
     if y < a.shape[0] and x < a.shape[1]:
         out[y, x] = a[y, x]
 
 
 @cuda.jit
-def copy_with_stride(out, a, stride):  # type: ignore[no-untyped-def]
+def copy_with_stride(out, a, stride):
     i = cuda.grid(1) * stride
     out[i] = a[i] + float32(1)
 
 
 @cuda.jit
-def copy_side_by_side(out, a, stride):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)
-    out[i] = a[i] + float32(1)
-
-
-@cuda.jit
-def move_records(out, a):  # type: ignore[no-untyped-def]
+def move_records(out, a):
     i = cuda.grid(1)
     out[i] = a[i, 0] * a[i, 0] + a[i, 1] * a[i, 1] + a[i, 2] * a[i, 2]
 
 
 @cuda.jit
-def move_fields(out, a):  # type: ignore[no-untyped-def]
+def move_fields(out, a):
     i = cuda.grid(1)
     out[i] = a[0, i] * a[0, i] + a[1, i] * a[1, i] + a[2, i] * a[2, i]
 
 
 @cuda.jit
-def sum_row_of_each_thread(out, a):  # type: ignore[no-untyped-def]
+def sum_row_of_each_thread(out, a):
     i = cuda.grid(1)
     total = float32(0)
     for k in range(a.shape[1]):
@@ -95,7 +91,7 @@ def sum_row_of_each_thread(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def sum_column_of_each_thread(out, a):  # type: ignore[no-untyped-def]
+def sum_column_of_each_thread(out, a):
     i = cuda.grid(1)
     total = float32(0)
     for k in range(a.shape[0]):
@@ -104,95 +100,85 @@ def sum_column_of_each_thread(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def add_with_rows_of_four(out, a):  # type: ignore[no-untyped-def]
+def add_with_rows_of_four(out, a):
     x, y = cuda.grid(2)
     out[y, x] = a[y, x] + float32(1)
 
 
 @cuda.jit
-def gather(out, a, where):  # type: ignore[no-untyped-def]
+def gather(out, a, where):
     i = cuda.grid(1)
     out[i] = a[where[i]]
 
 
 @cuda.jit
-def transpose_naive(out, a):  # type: ignore[no-untyped-def]
+def transpose_naive(out, a):
     x, y = cuda.grid(2)
     out[x, y] = a[y, x]
 
 
-@cuda.jit
-def transpose_padded(out, a):  # type: ignore[no-untyped-def]
-    tile = cuda.shared.array((32, 33), float32)
-    x, y = cuda.grid(2)
-    tile[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
-    cuda.syncthreads()
-    x = cuda.blockIdx.y * 32 + cuda.threadIdx.x
-    y = cuda.blockIdx.x * 32 + cuda.threadIdx.y
-    out[y, x] = tile[cuda.threadIdx.x, cuda.threadIdx.y]
+def transpose_through(columns):
+    """Return a transpose through a tile of shared memory, in rows of this length."""
+
+    @cuda.jit
+    def transpose(out, a):
+        tile = cuda.shared.array((32, columns), float32)
+        x, y = cuda.grid(2)
+        tile[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
+        cuda.syncthreads()
+        x = cuda.blockIdx.y * 32 + cuda.threadIdx.x
+        y = cuda.blockIdx.x * 32 + cuda.threadIdx.y
+        out[y, x] = tile[cuda.threadIdx.x, cuda.threadIdx.y]
+
+    return transpose
 
 
 @cuda.jit
-def transpose_in_shared(out, a):  # type: ignore[no-untyped-def]
-    tile = cuda.shared.array((32, 32), float32)
-    x, y = cuda.grid(2)
-    tile[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
-    cuda.syncthreads()
-    x = cuda.blockIdx.y * 32 + cuda.threadIdx.x
-    y = cuda.blockIdx.x * 32 + cuda.threadIdx.y
-    out[y, x] = tile[cuda.threadIdx.x, cuda.threadIdx.y]
-
-
-@cuda.jit
-def split_in_chunks(out, a, chunk):  # type: ignore[no-untyped-def]
+def split_in_chunks(out, a, chunk):
     first = cuda.grid(1) * chunk
     for k in range(chunk):
         out[first + k] = a[first + k] * float32(2)
 
 
 @cuda.jit
-def split_by_grid_stride(out, a, chunk):  # type: ignore[no-untyped-def]
+def split_by_grid_stride(out, a):
     for i in range(cuda.grid(1), a.size, cuda.gridsize(1)):
         out[i] = a[i] * float32(2)
 
 
+@cuda.jit(device=True)
+def mandel(real, imaginary, most):
+    z_real, z_imaginary, count = float32(0), float32(0), 0
+    while count < most and z_real * z_real + z_imaginary * z_imaginary < float32(4):
+        z_real, z_imaginary = (
+            z_real * z_real - z_imaginary * z_imaginary + real,
+            float32(2) * z_real * z_imaginary + imaginary,
+        )
+        count += 1
+    return count
+
+
 @cuda.jit
-def mandel_by_columns(image, most):  # type: ignore[no-untyped-def]
+def mandel_by_columns(image, most):
     x, y = cuda.grid(2)
     height, width = image.shape
     if y < width and x < height:
-        real, imaginary = float32(y) / float32(width), float32(x) / float32(height)
-        z_real, z_imaginary, count = float32(0), float32(0), 0
-        while count < most and z_real * z_real + z_imaginary * z_imaginary < float32(4):
-            z_real, z_imaginary = (
-                z_real * z_real - z_imaginary * z_imaginary + real,
-                float32(2) * z_real * z_imaginary + imaginary,
-            )
-            count += 1
-        image[x, y] = count
+        image[x, y] = mandel(float32(y) / float32(width), float32(x) / float32(height), most)
 
 
 @cuda.jit
-def mandel_by_rows(image, most):  # type: ignore[no-untyped-def]
+def mandel_by_rows(image, most):
     x, y = cuda.grid(2)
     height, width = image.shape
     if x < width and y < height:
-        real, imaginary = float32(x) / float32(width), float32(y) / float32(height)
-        z_real, z_imaginary, count = float32(0), float32(0), 0
-        while count < most and z_real * z_real + z_imaginary * z_imaginary < float32(4):
-            z_real, z_imaginary = (
-                z_real * z_real - z_imaginary * z_imaginary + real,
-                float32(2) * z_real * z_imaginary + imaginary,
-            )
-            count += 1
-        image[y, x] = count
+        image[y, x] = mandel(float32(x) / float32(width), float32(y) / float32(height), most)
 
 
 # ---- bank conflicts -----------------------------------------------------------------------------
 
 
 @cuda.jit
-def reduce_interleaved(out, a):  # type: ignore[no-untyped-def]
+def reduce_interleaved(out, a):
     part = cuda.shared.array(256, float32)
     i = cuda.threadIdx.x
     part[i] = a[cuda.grid(1)]
@@ -208,68 +194,61 @@ def reduce_interleaved(out, a):  # type: ignore[no-untyped-def]
         out[cuda.blockIdx.x] = part[0]
 
 
-@cuda.jit
-def reduce_sequential(out, a):  # type: ignore[no-untyped-def]
-    part = cuda.shared.array(256, float32)
-    i = cuda.threadIdx.x
-    part[i] = a[cuda.grid(1)]
-    cuda.syncthreads()
+@cuda.jit(device=True)
+def add_up(part, i):
     s = cuda.blockDim.x // 2
     while s > 0:
         if i < s:
             part[i] += part[i + s]
         cuda.syncthreads()
         s //= 2
+
+
+@cuda.jit
+def reduce_sequential(out, a):
+    part = cuda.shared.array(256, float32)
+    i = cuda.threadIdx.x
+    part[i] = a[cuda.grid(1)]
+    cuda.syncthreads()
+    add_up(part, i)
     if i == 0:
         out[cuda.blockIdx.x] = part[0]
 
 
-@cuda.jit
-def rows_of_shared(out, a):  # type: ignore[no-untyped-def]
-    part = cuda.shared.array((32, 32), float32)
-    i = cuda.threadIdx.x
-    for k in range(32):
-        part[k, i] = a[k, i]
-    cuda.syncwarp()
-    total = float32(0)
-    for k in range(32):
-        total += part[i, k]
-    out[i] = total
+def rows_of_shared(columns):
+    """Return sums of rows in shared memory, each of this length."""
+
+    @cuda.jit
+    def sum_rows(out, a):
+        part = cuda.shared.array((32, columns), float32)
+        i = cuda.threadIdx.x
+        for k in range(32):
+            part[k, i] = a[k, i]
+        cuda.syncwarp()
+        total = float32(0)
+        for k in range(32):
+            total += part[i, k]
+        out[i] = total
+
+    return sum_rows
+
+
+def doubles_of_shared(columns):
+    """Return a transpose of float64 in shared memory, in rows of this length."""
+
+    @cuda.jit
+    def transpose(out, a):
+        part = cuda.shared.array((16, columns), float64)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        part[y, x] = a[y, x]
+        cuda.syncthreads()
+        out[y, x] = part[x, y]
+
+    return transpose
 
 
 @cuda.jit
-def rows_of_shared_padded(out, a):  # type: ignore[no-untyped-def]
-    part = cuda.shared.array((32, 33), float32)
-    i = cuda.threadIdx.x
-    for k in range(32):
-        part[k, i] = a[k, i]
-    cuda.syncwarp()
-    total = float32(0)
-    for k in range(32):
-        total += part[i, k]
-    out[i] = total
-
-
-@cuda.jit
-def doubles_of_shared(out, a):  # type: ignore[no-untyped-def]
-    part = cuda.shared.array((16, 16), float64)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    part[y, x] = a[y, x]
-    cuda.syncthreads()
-    out[y, x] = part[x, y]
-
-
-@cuda.jit
-def doubles_of_shared_padded(out, a):  # type: ignore[no-untyped-def]
-    part = cuda.shared.array((16, 17), float64)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    part[y, x] = a[y, x]
-    cuda.syncthreads()
-    out[y, x] = part[x, y]
-
-
-@cuda.jit
-def strided_shared(out, a):  # type: ignore[no-untyped-def]
+def strided_shared(out, a):
     part = cuda.shared.array(1024, float32)
     i = cuda.threadIdx.x
     for k in range(8):
@@ -279,7 +258,7 @@ def strided_shared(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def sequential_shared(out, a):  # type: ignore[no-untyped-def]
+def sequential_shared(out, a):
     part = cuda.shared.array(1024, float32)
     i = cuda.threadIdx.x
     for k in range(8):
@@ -289,7 +268,7 @@ def sequential_shared(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def histogram_of_each_thread(out, a):  # type: ignore[no-untyped-def]
+def histogram_of_each_thread(out, a):
     bins = cuda.shared.array((32, 64), int32)
     i = cuda.threadIdx.x
     for k in range(64):
@@ -301,7 +280,7 @@ def histogram_of_each_thread(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def histogram_by_bins(out, a):  # type: ignore[no-untyped-def]
+def histogram_by_bins(out, a):
     bins = cuda.shared.array((64, 32), int32)
     i = cuda.threadIdx.x
     for k in range(64):
@@ -316,39 +295,39 @@ def histogram_by_bins(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def scale_by_literal(out, a):  # type: ignore[no-untyped-def]
+def scale_by_literal(out, a):
     i = cuda.grid(1)
     out[i] = 2.5 * a[i] + 1.0
 
 
 @cuda.jit
-def scale_by_float32(out, a):  # type: ignore[no-untyped-def]
+def scale_by_float32(out, a):
     i = cuda.grid(1)
     out[i] = float32(2.5) * a[i] + float32(1.0)
 
 
 @cuda.jit
-def saxpy(out, a, factor):  # type: ignore[no-untyped-def]
+def saxpy(out, a, factor):
     i = cuda.grid(1)
     out[i] = factor * a[i] + out[i]
 
 
 @cuda.jit
-def mean_of_three_by_integer(out, a):  # type: ignore[no-untyped-def]
+def mean_of_three_by_integer(out, a):
     i = cuda.grid(1)
     if 0 < i < a.size - 1:
         out[i] = (a[i - 1] + a[i] + a[i + 1]) * (i / 3)
 
 
 @cuda.jit
-def mean_of_three_by_float32(out, a):  # type: ignore[no-untyped-def]
+def mean_of_three_by_float32(out, a):
     i = cuda.grid(1)
     if 0 < i < a.size - 1:
         out[i] = (a[i - 1] + a[i] + a[i + 1]) * (float32(i) / float32(3))
 
 
 @cuda.jit
-def sum_from_zero(out, a):  # type: ignore[no-untyped-def]
+def sum_from_zero(out, a):
     i = cuda.grid(1)
     total = 0.0
     for k in range(a.shape[0]):
@@ -357,7 +336,7 @@ def sum_from_zero(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def laplace_of_literals(out, a):  # type: ignore[no-untyped-def]
+def laplace_of_literals(out, a):
     x, y = cuda.grid(2)
     if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
         cross = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
@@ -365,7 +344,7 @@ def laplace_of_literals(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def laplace_of_float32(out, a):  # type: ignore[no-untyped-def]
+def laplace_of_float32(out, a):
     x, y = cuda.grid(2)
     if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
         cross = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
@@ -376,7 +355,7 @@ def laplace_of_float32(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def matmul(c, a, b):  # type: ignore[no-untyped-def]
+def matmul(c, a, b):
     x, y = cuda.grid(2)
     total = float32(0)
     for k in range(a.shape[1]):
@@ -385,7 +364,7 @@ def matmul(c, a, b):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def matmul_tiled(c, a, b):  # type: ignore[no-untyped-def]
+def matmul_tiled(c, a, b):
     left = cuda.shared.array((16, 16), float32)
     right = cuda.shared.array((16, 16), float32)
     x, y = cuda.grid(2)
@@ -402,7 +381,7 @@ def matmul_tiled(c, a, b):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def convolve(out, a, weights):  # type: ignore[no-untyped-def]
+def convolve(out, a, weights):
     i = cuda.grid(1)
     total = float32(0)
     for k in range(weights.size):
@@ -411,7 +390,7 @@ def convolve(out, a, weights):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def convolve_in_shared(out, a, weights):  # type: ignore[no-untyped-def]
+def convolve_in_shared(out, a, weights):
     part = cuda.shared.array(256 + 64, float32)
     of_weights = cuda.shared.array(64, float32)
     i, t = cuda.grid(1), cuda.threadIdx.x
@@ -427,7 +406,7 @@ def convolve_in_shared(out, a, weights):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def bodies(out, a):  # type: ignore[no-untyped-def]
+def bodies(out, a):
     i = cuda.grid(1)
     mine, total = a[i], float32(0)
     for k in range(a.size):
@@ -436,7 +415,7 @@ def bodies(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def bodies_tiled(out, a):  # type: ignore[no-untyped-def]
+def bodies_tiled(out, a):
     part = cuda.shared.array(128, float32)
     i = cuda.grid(1)
     mine, total = a[i], float32(0)
@@ -453,21 +432,21 @@ def bodies_tiled(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def add_in_memory(out, a):  # type: ignore[no-untyped-def]
+def add_in_memory(out, a):
     i = cuda.grid(1)
     for k in range(a.shape[0]):
         out[i] += a[k, i]
 
 
 @cuda.jit
-def moving_average_in_memory(out, a):  # type: ignore[no-untyped-def]
+def moving_average_in_memory(out, a):
     i = cuda.grid(1)
     for k in range(a.shape[0]):
         out[i] = out[i] * float32(0.5) + a[k, i]
 
 
 @cuda.jit
-def moving_average(out, a):  # type: ignore[no-untyped-def]
+def moving_average(out, a):
     i = cuda.grid(1)
     average = out[i]
     for k in range(a.shape[0]):
@@ -476,34 +455,29 @@ def moving_average(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def add_all_to_one(out, a):  # type: ignore[no-untyped-def]
+def add_all_to_one(out, a):
     cuda.atomic.add(out, 0, a[cuda.grid(1)])
 
 
 @cuda.jit
-def add_blocks_to_one(out, a):  # type: ignore[no-untyped-def]
+def add_blocks_to_one(out, a):
     part = cuda.shared.array(256, float32)
     i = cuda.threadIdx.x
     part[i] = a[cuda.grid(1)]
     cuda.syncthreads()
-    s = cuda.blockDim.x // 2
-    while s > 0:
-        if i < s:
-            part[i] += part[i + s]
-        cuda.syncthreads()
-        s //= 2
+    add_up(part, i)
     if i == 0:
         cuda.atomic.add(out, 0, part[0])
 
 
 @cuda.jit
-def count_in_few_bins(out, a):  # type: ignore[no-untyped-def]
+def count_in_few_bins(out, a):
     i = cuda.grid(1)
     cuda.atomic.add(out, a[i] % 4, 1)
 
 
 @cuda.jit
-def count_in_few_bins_by_ballot(out, a):  # type: ignore[no-untyped-def]
+def count_in_few_bins_by_ballot(out, a):
     i = cuda.grid(1)
     mine = a[i] % 4
     for which in range(4):
@@ -513,14 +487,14 @@ def count_in_few_bins_by_ballot(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def inside_by_atomic(out, a):  # type: ignore[no-untyped-def]
+def inside_by_atomic(out, a):
     i = cuda.grid(1)
     if a[i] * a[i] < float32(2):
         cuda.atomic.add(out, 0, float32(1))
 
 
 @cuda.jit
-def inside_by_vote(out, a):  # type: ignore[no-untyped-def]
+def inside_by_vote(out, a):
     i = cuda.grid(1)
     lanes = cuda.ballot_sync(0xFFFFFFFF, a[i] * a[i] < float32(2))
     if cuda.laneid == 0:
@@ -528,7 +502,7 @@ def inside_by_vote(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def bins_of_a_thread(out, a):  # type: ignore[no-untyped-def]
+def bins_of_a_thread(out, a):
     bins = cuda.local.array(16, int32)
     i = cuda.grid(1)
     for k in range(16):
@@ -539,7 +513,7 @@ def bins_of_a_thread(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def bins_in_shared(out, a):  # type: ignore[no-untyped-def]
+def bins_in_shared(out, a):
     bins = cuda.shared.array((16, 64), int32)
     i, t = cuda.grid(1), cuda.threadIdx.x
     for k in range(16):
@@ -550,7 +524,7 @@ def bins_in_shared(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def window_by_remainder(out, a):  # type: ignore[no-untyped-def]
+def window_by_remainder(out, a):
     window = cuda.local.array(4, float32)
     i = cuda.grid(1)
     for k in range(a.shape[0]):
@@ -559,7 +533,7 @@ def window_by_remainder(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def window_in_variables(out, a):  # type: ignore[no-untyped-def]
+def window_in_variables(out, a):
     i = cuda.grid(1)
     p, q, r = float32(0), float32(0), float32(0)
     last = float32(0)
@@ -573,7 +547,7 @@ def window_in_variables(out, a):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def signed_stencil(out, a, by):  # type: ignore[no-untyped-def]
+def signed_stencil(out, a, by):
     i = cuda.grid(1)
     total = float32(0)
     for k in range(8):
@@ -582,7 +556,7 @@ def signed_stencil(out, a, by):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def unsigned_stencil(out, a, by):  # type: ignore[no-untyped-def]
+def unsigned_stencil(out, a, by):
     i = cuda.grid(1)
     total = float32(0)
     for k in range(8):
@@ -591,7 +565,7 @@ def unsigned_stencil(out, a, by):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def array_sum(data, out):  # type: ignore[no-untyped-def]
+def array_sum(data, out):
     i = cuda.threadIdx.x
     size = len(data)
     if i < size:
@@ -609,7 +583,7 @@ def array_sum(data, out):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit
-def array_sum_by_shuffles(data, out):  # type: ignore[no-untyped-def]
+def array_sum_by_shuffles(data, out):
     i = cuda.threadIdx.x
     total = data[i]
     for s in (16, 8, 4, 2, 1):
@@ -618,48 +592,36 @@ def array_sum_by_shuffles(data, out):  # type: ignore[no-untyped-def]
         cuda.atomic.add(out, 0, total)
 
 
-@cuda.jit
-def collatz_by_lane(out, a):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)
-    total = a[i]
-    if i % 2:
-        for k in range(a[0] + 40):
-            total = total * 3 + k
-    else:
-        for k in range(a[0] + 40):
-            total = total * 5 - k
-    out[i] = total
+def collatz_by(threads):
+    """Return a kernel in which this number of neighbours takes the same way."""
+
+    @cuda.jit
+    def collatz(out, a):
+        i = cuda.grid(1)
+        total = a[i]
+        if i // threads % 2:
+            for k in range(a[0] + 40):
+                total = total * 3 + k
+        else:
+            for k in range(a[0] + 40):
+                total = total * 5 - k
+        out[i] = total
+
+    return collatz
 
 
-@cuda.jit
-def collatz_by_warp(out, a):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)
-    total = a[i]
-    if i // 32 % 2:
-        for k in range(a[0] + 40):
-            total = total * 3 + k
-    else:
-        for k in range(a[0] + 40):
-            total = total * 5 - k
-    out[i] = total
+def lengths_by(threads):
+    """Return a kernel in which this number of neighbours has the same to do."""
 
+    @cuda.jit
+    def work(out, a):
+        i = cuda.grid(1)
+        total = int32(0)
+        for k in range(i // threads % 32 * 4):
+            total += k * a[i]
+        out[i] = total
 
-@cuda.jit
-def work_of_its_own_length(out, a):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)
-    total = int32(0)
-    for k in range(i % 32 * 4):
-        total += k * a[i]
-    out[i] = total
-
-
-@cuda.jit
-def work_of_one_length(out, a):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)
-    total = int32(0)
-    for k in range(i // 32 % 32 * 4):
-        total += k * a[i]
-    out[i] = total
+    return work
 
 
 # ---- the pairs ----------------------------------------------------------------------------------
@@ -671,157 +633,136 @@ EXAMPLES = "Numba for CUDA, Examples"
 PUZZLES = "Sasha Rush, GPU Puzzles"
 
 
-def launch(kernel: Any, shape: tuple[Any, Any], *arguments: Callable[[], Any] | Any) -> Any:
+def launch(kernel: Any, shape: tuple[Any, Any], *arguments: Any) -> Callable[[], None]:
     """Return a function that launches a kernel on arguments of its own."""
 
-    def run() -> Any:
+    def run() -> None:
         kernel[shape](*(one() if callable(one) else one for one in arguments))
-        return kernel
 
     return run
 
 
-def _pair(name: str, rule: str, source: str, falls: str, bad: Any, good: Any) -> Pair:
-    return Pair(name, rule, source, falls, bad, good)
-
-
-def square() -> Any:
-    return floats(SIDE, SIDE)
-
-
-def line() -> Any:
-    return floats(8 * N + 256)
-
-
-def column_lanes() -> Any:
-    return floats(SIDE, N)
+square = floats(SIDE, SIDE)
+doubles = floats(16, 16, dtype=np.float64)
+line = floats(8 * N + 256)
+column_lanes = floats(SIDE, N)
 
 
 def shuffled() -> Any:
     return cuda.to_device(np.random.default_rng(0).permutation(N).astype(np.int32))
 
 
-def near() -> Any:
-    return cuda.to_device(np.arange(N, dtype=np.int32))
-
-
-def one_of(make: Callable[..., Any], *shape: int) -> Callable[[], Any]:
-    return lambda: make(*shape)
-
-
 GRID, BLOCKS = ((2, 2), (32, 32)), (4, 256)
 PAIRS: tuple[Pair, ...] = (
-    _pair("copy", "coalescing", "own", SPREAD,
-          launch(copy_by_columns, GRID, square, square),
-          launch(copy_by_rows, GRID, square, square)),
-    _pair("copy of 16", "coalescing", PUZZLES, SPREAD,
-          launch(copy_by_columns, ((4, 4), (16, 16)), square, square),
-          launch(copy_by_rows, ((4, 4), (16, 16)), square, square)),
-    _pair("stride", "coalescing", BEST_PRACTICES, SPREAD,
-          launch(copy_with_stride, BLOCKS, line, line, 8),
-          launch(copy_side_by_side, BLOCKS, line, line, 8)),
-    _pair("stride of 2", "coalescing", BEST_PRACTICES, SPREAD,
-          launch(copy_with_stride, BLOCKS, line, line, 2),
-          launch(copy_side_by_side, BLOCKS, line, line, 2)),
-    _pair("records", "coalescing", "own", SPREAD,
-          launch(move_records, BLOCKS, line, one_of(floats, N, 3)),
-          launch(move_fields, BLOCKS, line, one_of(floats, 3, N))),
-    _pair("row a thread", "coalescing", PUZZLES, SPREAD,
-          launch(sum_row_of_each_thread, BLOCKS, line, one_of(floats, N, SIDE)),
-          launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
-    _pair("rows of four", "coalescing", "own", SPREAD,
-          launch(add_with_rows_of_four, ((16, 1), (4, 64)), square, square),
-          launch(add_with_rows_of_four, ((2, 8), (32, 8)), square, square)),
-    _pair("gather", "coalescing", "own", SPREAD,
-          launch(gather, BLOCKS, line, line, shuffled), launch(gather, BLOCKS, line, line, near)),
-    _pair("transpose", "coalescing", TRANSPOSE, WRITTEN,
-          launch(transpose_naive, GRID, square, square),
-          launch(transpose_padded, GRID, square, square)),
-    _pair("chunks", "coalescing", "own", SPREAD,
-          launch(split_in_chunks, (1, 256), line, line, 16),
-          launch(split_by_grid_stride, (1, 256), line, line, 16)),
-    _pair("mandel", "coalescing", EXAMPLES, WRITTEN,
-          launch(mandel_by_columns, GRID, one_of(ints, SIDE, SIDE), 4),
-          launch(mandel_by_rows, GRID, one_of(ints, SIDE, SIDE), 4)),
-    _pair("transpose in shared", "bank conflicts", TRANSPOSE, CONFLICTS,
-          launch(transpose_in_shared, GRID, square, square),
-          launch(transpose_padded, GRID, square, square)),
-    _pair("reduction", "bank conflicts", REDUCTION, CONFLICTS,
-          launch(reduce_interleaved, BLOCKS, line, line),
-          launch(reduce_sequential, BLOCKS, line, line)),
-    _pair("rows of shared", "bank conflicts", "own", CONFLICTS,
-          launch(rows_of_shared, (1, 32), line, square),
-          launch(rows_of_shared_padded, (1, 32), line, square)),
-    _pair("doubles", "bank conflicts", "own", CONFLICTS,
-          launch(doubles_of_shared, (1, (16, 16)), lambda: cuda.to_device(np.ones((16, 16))),
-                 lambda: cuda.to_device(np.ones((16, 16)))),
-          launch(doubles_of_shared_padded, (1, (16, 16)), lambda: cuda.to_device(np.ones((16, 16))),
-                 lambda: cuda.to_device(np.ones((16, 16))))),
-    _pair("strided shared", "bank conflicts", BEST_PRACTICES, CONFLICTS,
-          launch(strided_shared, (1, 128), line, line),
-          launch(sequential_shared, (1, 128), line, line)),
-    _pair("histogram of a thread", "bank conflicts", "own", CONFLICTS,
-          launch(histogram_of_each_thread, (1, 32), one_of(ints, N), one_of(ints, 4 * N)),
-          launch(histogram_by_bins, (1, 32), one_of(ints, N), one_of(ints, 4 * N))),
-    _pair("literal", "float64", "own", "flops_float64",
-          launch(scale_by_literal, BLOCKS, line, line),
-          launch(scale_by_float32, BLOCKS, line, line)),
-    _pair("saxpy", "float64", "NVIDIA blog, An Easy Introduction to CUDA C and C++",
-          "flops_float64",
-          launch(saxpy, BLOCKS, line, line, 2.0),
-          launch(saxpy, BLOCKS, line, line, np.float32(2))),
-    _pair("integer", "float64", "own", "float64_from_integer",
-          launch(mean_of_three_by_integer, BLOCKS, line, line),
-          launch(mean_of_three_by_float32, BLOCKS, line, line)),
-    _pair("sum", "float64", PUZZLES, "flops_float64",
-          launch(sum_from_zero, BLOCKS, line, column_lanes),
-          launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
-    _pair("laplace", "float64", EXAMPLES, "flops_float64",
-          launch(laplace_of_literals, GRID, square, square),
-          launch(laplace_of_float32, GRID, square, square)),
-    _pair("matmul", "reuse", EXAMPLES, SPREAD,
-          launch(matmul, ((4, 4), (16, 16)), square, square, square),
-          launch(matmul_tiled, ((4, 4), (16, 16)), square, square, square)),
-    _pair("convolution", "reuse", PUZZLES, SPREAD,
-          launch(convolve, BLOCKS, line, line, one_of(floats, 64)),
-          launch(convolve_in_shared, BLOCKS, line, line, one_of(floats, 64))),
-    _pair("bodies", "reuse", "NVIDIA, GPU Gems 3, Fast N-Body Simulation with CUDA", SPREAD,
-          launch(bodies, (8, 128), line, one_of(floats, N)),
-          launch(bodies_tiled, (8, 128), line, one_of(floats, N))),
-    _pair("sum in memory", "written again", "own", WRITTEN,
-          launch(add_in_memory, BLOCKS, line, column_lanes),
-          launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
-    _pair("average in memory", "written again", "own", WRITTEN,
-          launch(moving_average_in_memory, BLOCKS, line, column_lanes),
-          launch(moving_average, BLOCKS, line, column_lanes)),
-    _pair("sum by atomics", "atomics", REDUCTION, "global_atomic_same_address",
-          launch(add_all_to_one, BLOCKS, one_of(floats, 1), line),
-          launch(add_blocks_to_one, BLOCKS, one_of(floats, 1), line)),
-    _pair("few bins", "atomics", "NVIDIA blog, Fast Histograms Using Shared Atomics on Maxwell",
-          "global_atomic_same_address",
-          launch(count_in_few_bins, BLOCKS, one_of(ints, 4), one_of(ints, N)),
-          launch(count_in_few_bins_by_ballot, BLOCKS, one_of(ints, 4), one_of(ints, N))),
-    _pair("votes", "atomics",
-          "NVIDIA blog, Optimized Filtering with Warp-Aggregated Atomics",
-          "global_atomic_same_address",
-          launch(inside_by_atomic, BLOCKS, one_of(floats, 1), line),
-          launch(inside_by_vote, BLOCKS, one_of(floats, 1), line)),
-    _pair("bins of a thread", "local memory", "own", "local_load_requests",
-          launch(bins_of_a_thread, (16, 64), one_of(ints, N), one_of(ints, 16, N)),
-          launch(bins_in_shared, (16, 64), one_of(ints, N), one_of(ints, 16, N))),
-    _pair("window", "local memory", "own", "local_load_requests",
-          launch(window_by_remainder, BLOCKS, line, column_lanes),
-          launch(window_in_variables, BLOCKS, line, column_lanes)),
-    _pair("stencil", "signed indices", "own", "index_wraps",
-          launch(signed_stencil, BLOCKS, line, line, 3),
-          launch(unsigned_stencil, BLOCKS, line, line, 3)),
-    _pair("array_sum", "divergence", EXAMPLES, "divergent_branches",
-          launch(array_sum, (1, N), one_of(ints, N), one_of(ints, 1)),
-          launch(array_sum_by_shuffles, (1, N), one_of(ints, N), one_of(ints, 1))),
-    _pair("parity", "divergence", BEST_PRACTICES, "divergent_branches",
-          launch(collatz_by_lane, BLOCKS, one_of(ints, N), one_of(ints, N)),
-          launch(collatz_by_warp, BLOCKS, one_of(ints, N), one_of(ints, N))),
-    _pair("lengths", "divergence", "own", "divergent_branches",
-          launch(work_of_its_own_length, BLOCKS, one_of(ints, N), one_of(ints, N)),
-          launch(work_of_one_length, BLOCKS, one_of(ints, N), one_of(ints, N))),
+    Pair("copy", "coalescing", "own", SPREAD,
+         launch(copy_by_columns, GRID, square, square),
+         launch(copy_by_rows, GRID, square, square)),
+    Pair("copy of 16", "coalescing", PUZZLES, SPREAD,
+         launch(copy_by_columns, ((4, 4), (16, 16)), square, square),
+         launch(copy_by_rows, ((4, 4), (16, 16)), square, square)),
+    Pair("stride", "coalescing", BEST_PRACTICES, SPREAD,
+         launch(copy_with_stride, BLOCKS, line, line, 8),
+         launch(copy_with_stride, BLOCKS, line, line, 1)),
+    Pair("stride of 2", "coalescing", BEST_PRACTICES, SPREAD,
+         launch(copy_with_stride, BLOCKS, line, line, 2),
+         launch(copy_with_stride, BLOCKS, line, line, 1)),
+    Pair("records", "coalescing", "own", SPREAD,
+         launch(move_records, BLOCKS, line, floats(N, 3)),
+         launch(move_fields, BLOCKS, line, floats(3, N))),
+    Pair("row a thread", "coalescing", PUZZLES, SPREAD,
+         launch(sum_row_of_each_thread, BLOCKS, line, floats(N, SIDE)),
+         launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
+    Pair("rows of four", "coalescing", "own", SPREAD,
+         launch(add_with_rows_of_four, ((16, 1), (4, 64)), square, square),
+         launch(add_with_rows_of_four, ((2, 8), (32, 8)), square, square)),
+    Pair("gather", "coalescing", "own", SPREAD,
+         launch(gather, BLOCKS, line, line, shuffled), launch(gather, BLOCKS, line, line, ints(N))),
+    Pair("transpose", "coalescing", TRANSPOSE, WRITTEN,
+         launch(transpose_naive, GRID, square, square),
+         launch(transpose_through(33), GRID, square, square)),
+    Pair("chunks", "coalescing", "own", SPREAD,
+         launch(split_in_chunks, (1, 256), line, line, 16),
+         launch(split_by_grid_stride, (1, 256), line, line)),
+    Pair("mandel", "coalescing", EXAMPLES, WRITTEN,
+         launch(mandel_by_columns, GRID, ints(SIDE, SIDE), 4),
+         launch(mandel_by_rows, GRID, ints(SIDE, SIDE), 4)),
+    Pair("transpose in shared", "bank conflicts", TRANSPOSE, CONFLICTS,
+         launch(transpose_through(32), GRID, square, square),
+         launch(transpose_through(33), GRID, square, square)),
+    Pair("reduction", "bank conflicts", REDUCTION, CONFLICTS,
+         launch(reduce_interleaved, BLOCKS, line, line),
+         launch(reduce_sequential, BLOCKS, line, line)),
+    Pair("rows of shared", "bank conflicts", "own", CONFLICTS,
+         launch(rows_of_shared(32), (1, 32), line, square),
+         launch(rows_of_shared(33), (1, 32), line, square)),
+    Pair("doubles", "bank conflicts", "own", CONFLICTS,
+         launch(doubles_of_shared(16), (1, (16, 16)), doubles, doubles),
+         launch(doubles_of_shared(17), (1, (16, 16)), doubles, doubles)),
+    Pair("strided shared", "bank conflicts", BEST_PRACTICES, CONFLICTS,
+         launch(strided_shared, (1, 128), line, line),
+         launch(sequential_shared, (1, 128), line, line)),
+    Pair("histogram of a thread", "bank conflicts", "own", CONFLICTS,
+         launch(histogram_of_each_thread, (1, 32), ints(N), ints(4 * N)),
+         launch(histogram_by_bins, (1, 32), ints(N), ints(4 * N))),
+    Pair("literal", "float64", "own", "flops_float64",
+         launch(scale_by_literal, BLOCKS, line, line),
+         launch(scale_by_float32, BLOCKS, line, line)),
+    Pair("saxpy", "float64", "NVIDIA blog, An Easy Introduction to CUDA C and C++",
+         "flops_float64",
+         launch(saxpy, BLOCKS, line, line, 2.0),
+         launch(saxpy, BLOCKS, line, line, np.float32(2))),
+    Pair("integer", "float64", "own", "float64_from_integer",
+         launch(mean_of_three_by_integer, BLOCKS, line, line),
+         launch(mean_of_three_by_float32, BLOCKS, line, line)),
+    Pair("sum", "float64", PUZZLES, "flops_float64",
+         launch(sum_from_zero, BLOCKS, line, column_lanes),
+         launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
+    Pair("laplace", "float64", EXAMPLES, "flops_float64",
+         launch(laplace_of_literals, GRID, square, square),
+         launch(laplace_of_float32, GRID, square, square)),
+    Pair("matmul", "reuse", EXAMPLES, SPREAD,
+         launch(matmul, ((4, 4), (16, 16)), square, square, square),
+         launch(matmul_tiled, ((4, 4), (16, 16)), square, square, square)),
+    Pair("convolution", "reuse", PUZZLES, SPREAD,
+         launch(convolve, BLOCKS, line, line, floats(64)),
+         launch(convolve_in_shared, BLOCKS, line, line, floats(64))),
+    Pair("bodies", "reuse", "NVIDIA, GPU Gems 3, Fast N-Body Simulation with CUDA", SPREAD,
+         launch(bodies, (8, 128), line, floats(N)),
+         launch(bodies_tiled, (8, 128), line, floats(N))),
+    Pair("sum in memory", "written again", "own", WRITTEN,
+         launch(add_in_memory, BLOCKS, line, column_lanes),
+         launch(sum_column_of_each_thread, BLOCKS, line, column_lanes)),
+    Pair("average in memory", "written again", "own", WRITTEN,
+         launch(moving_average_in_memory, BLOCKS, line, column_lanes),
+         launch(moving_average, BLOCKS, line, column_lanes)),
+    Pair("sum by atomics", "atomics", REDUCTION, "global_atomic_same_address",
+         launch(add_all_to_one, BLOCKS, floats(1), line),
+         launch(add_blocks_to_one, BLOCKS, floats(1), line)),
+    Pair("few bins", "atomics", "NVIDIA blog, Fast Histograms Using Shared Atomics on Maxwell",
+         "global_atomic_same_address",
+         launch(count_in_few_bins, BLOCKS, ints(4), ints(N)),
+         launch(count_in_few_bins_by_ballot, BLOCKS, ints(4), ints(N))),
+    Pair("votes", "atomics",
+         "NVIDIA blog, Optimized Filtering with Warp-Aggregated Atomics",
+         "global_atomic_same_address",
+         launch(inside_by_atomic, BLOCKS, floats(1), line),
+         launch(inside_by_vote, BLOCKS, floats(1), line)),
+    Pair("bins of a thread", "local memory", "own", "local_load_requests",
+         launch(bins_of_a_thread, (16, 64), ints(N), ints(16, N)),
+         launch(bins_in_shared, (16, 64), ints(N), ints(16, N))),
+    Pair("window", "local memory", "own", "local_load_requests",
+         launch(window_by_remainder, BLOCKS, line, column_lanes),
+         launch(window_in_variables, BLOCKS, line, column_lanes)),
+    Pair("stencil", "signed indices", "own", "index_wraps",
+         launch(signed_stencil, BLOCKS, line, line, 3),
+         launch(unsigned_stencil, BLOCKS, line, line, 3)),
+    Pair("array_sum", "divergence", EXAMPLES, "divergent_branches",
+         launch(array_sum, (1, N), ints(N), ints(1)),
+         launch(array_sum_by_shuffles, (1, N), ints(N), ints(1))),
+    Pair("parity", "divergence", BEST_PRACTICES, "divergent_branches",
+         launch(collatz_by(1), BLOCKS, ints(N), ints(N)),
+         launch(collatz_by(32), BLOCKS, ints(N), ints(N))),
+    Pair("lengths", "divergence", "own", "divergent_branches",
+         launch(lengths_by(1), BLOCKS, ints(N), ints(N)),
+         launch(lengths_by(32), BLOCKS, ints(N), ints(N))),
 )  # fmt: skip

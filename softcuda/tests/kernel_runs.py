@@ -7,24 +7,16 @@ that each rule of it is tried by itself: orders, waiting, faults, and what the s
 from __future__ import annotations
 
 import functools
-import shutil
 import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import softcuda
-from softcuda.build import UnavailableError, find_cuda_header
+from softcuda import build
+from softcuda.build import NATIVE, UnavailableError, find_compiler, find_cuda_header
 
-NATIVE = Path(softcuda.__file__).parent / "native"
-TESTED = (
-    *("blocks", "workers", "fibers", "signals", "findings", "faults", "permutations"),
-    *("warps", "barriers", "counts", "facts", "requests", "access", "regions"),
-    *("frames", "heap", "printing", "sanitizer", "shadow", "races", "order"),
-)
-COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
 SUCCESS, OUT_OF_MEMORY = 0, 2
@@ -86,9 +78,10 @@ def why_not() -> str:
     """Return why kernels cannot be run here; empty where they can."""
     try:
         find_cuda_header()
+        find_compiler()
     except UnavailableError as error:
         return str(error)
-    return "" if COMPILER else "there is no C compiler"
+    return ""
 
 
 def words(*values: int) -> bytes:
@@ -147,26 +140,21 @@ def _place(text: str) -> tuple[int, int]:
     return int(block[0]), int(thread[0])
 
 
-@dataclass(frozen=True)
-class _Built:
-    folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
-
-    @functools.cached_property
-    def program(self) -> str:
-        here = Path(__file__).parent / "native"
-        made = Path(self.folder.name, "execution")
-        sources = [*(NATIVE / f"{name}.c" for name in TESTED), *sorted(here.glob("*.c"))]
-        includes = [f"-I{folder}" for folder in (find_cuda_header(), NATIVE, here)]
-        command = [str(COMPILER), *FLAGS, *includes, *map(str, sources), "-o", str(made)]
-        done = subprocess.run(
-            [*command, "-lpthread", "-lm"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return str(made)
-
-
-_built = _Built()
-
-
+@functools.cache
 def _program() -> str:
-    return _built.program
+    """Return the program, built now where its sources have changed."""
+    here, header = Path(__file__).parent / "native", find_cuda_header()
+    sources = [path for folder in (NATIVE, here) for path in sorted(folder.glob("*.[ch]"))]
+    flags = [*FLAGS, *(f"-I{folder}" for folder in (header, NATIVE, here))]
+    texts = [path.read_bytes() for path in (*sources, header / "cuda.h")]
+    program = build.kept("kernel-runs", [" ".join(flags).encode(), *texts])
+    with build.building(program) as is_missing:
+        if is_missing:
+            with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+                objects = build.compile_each(NATIVE.glob("*.c"), Path(folder), flags)
+                driver = Path(folder, "driver.a")
+                subprocess.run(["ar", "rcs", driver, *objects.values()], check=True)
+                # Of an archive the linker takes what is missing: what stands in comes first.
+                stand_in = map(str, sorted(here.glob("*.c")))
+                build.compile_to(program, [*flags, *stand_in, str(driver), "-lpthread", "-lm"])
+    return str(program)

@@ -45,10 +45,10 @@ def test_sources_are_compiled_apart_and_a_fault_of_one_is_told(tmp_path: Path) -
     for source in sources:
         source.write_text(SOURCE.format(name=source.stem))
 
-    objects = build._compile_each(sources, tmp_path, ["-O0"])
+    objects = build.compile_each(sources, tmp_path, ["-O0"])
     assert [objects[source].name for source in sources] == ["one.o", "two.o"]
     assert all(path.is_file() for path in objects.values())
 
     sources[1].write_text("int f(void) { return no_such; }")
     with pytest.raises(build.UnavailableError, match="no_such"):
-        build._compile_each(sources, tmp_path, ["-O0"])
+        build.compile_each(sources, tmp_path, ["-O0"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from summing_project import enter_project
 
-from gpubench.measure import count_ahead as ahead
+from gpubench.measure import count_ahead
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder
@@ -30,13 +30,13 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Case]:
 
 def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **fields: Any) -> None:
     settings = AsvSettings(run="1-1", results_dir=str(folder / "kept"), machine="m", **fields)
-    monkeypatch.setattr(ahead, "asv_settings", lambda: settings)
+    monkeypatch.setattr(count_ahead, "asv_settings", lambda: settings)
 
 
 def test_counts_go_on_record_with_reasons(cases: list[Case]) -> None:
-    ahead.count_ahead(cases, NOBODY_LOOKED)
+    count_ahead.count_ahead(cases, NOBODY_LOOKED)
 
-    run, counts = Recorder(ahead.asv_settings().record).lines()
+    run, counts = Recorder(count_ahead.asv_settings().record).lines()
     assert isinstance(run, RunRecord) and isinstance(counts, CountsRecord)
     assert counts.benchmark == "suites.sums__total__numba.time_kernel"
     assert (counts.target, counts.missing, counts.totals["flops_float64"]) == ("cpu", None, 1000)
@@ -67,8 +67,8 @@ def test_nothing_is_counted_that_nobody_asked_for(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(ahead, "verified", refuse)
+    monkeypatch.setattr(count_ahead, "verified", refuse)
     monkeypatch.setenv("GPUBENCH_COUNT", variable)
     settings = {"run": "1-1", "results_dir": "kept", "machine": "m", **fields}
-    monkeypatch.setattr(ahead, "asv_settings", lambda: AsvSettings(**settings))
-    ahead.count_ahead(cases, provenance)
+    monkeypatch.setattr(count_ahead, "asv_settings", lambda: AsvSettings(**settings))
+    count_ahead.count_ahead(cases, provenance)

@@ -15,6 +15,7 @@ import threading
 from typing import Any
 
 from gpubench.counts.cpu import CpuCounter
+from gpubench.counts.hooks import versions
 
 COUNTER = CpuCounter(remarks=True)
 
@@ -346,7 +347,7 @@ def main(names: list[str]) -> None:
             "lines": lines,
             "called": runs[1].called,
         }
-    json.dump({"made_by": COUNTER.made_by, "cases": found}, sys.stdout)
+    json.dump({"made_by": versions(), "cases": found}, sys.stdout)
 
 
 if __name__ == "__main__":
