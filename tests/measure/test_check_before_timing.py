@@ -34,8 +34,9 @@ def test_a_right_implementation_is_ready_and_its_error_is_on_record(tmp_path):
             "write_half",
             "differs from the baseline 'numpy': a run leaves 32 of the 64 elements of 'out' "
             "unwritten: what is written has the shape [32], and the suite declares [64]; declare "
-            "the shape that is written, or `intent: inout` (out: 32 of 64 elements are NaN or "
-            "infinite on one side only; first at [32]: nan instead of ",
+            "the shape that is written, let the loop or the launch reach all elements, or declare "
+            "`intent: inout` (out: 32 of 64 elements are NaN or infinite on one side only; first "
+            "at [32]: nan instead of ",
         ),
         (
             "write_slightly_off",
