@@ -53,6 +53,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+os.environ.pop("COLUMNS", None)  # of the terminal that runs the tests: each sets its own
 CONSOLES = OUT.rich, ERR.rich
 """Made here and not by the first test that prints: rich keeps the width that COLUMNS says then."""
 
