@@ -8,6 +8,8 @@ at hand. It has no times that mean anything. ``README.md`` says how it works.
     device = softcuda.start()      # before anything else loads a CUDA driver
     ...                            # import numba.cuda and use it
     print(*device.reports(), sep="\\n")
+
+(PYTEST_DONT_REWRITE: pytest would warn where this is imported before it looks for plugins.)
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ from softcuda.resources import (
     kernel_names,
 )
 from softcuda.sass import ModuleCode, disassemble
+from softcuda.switches import SWITCH, is_on
+
+__version__ = "0.1.0"
 
 __all__ = [
     "NAME",
@@ -51,14 +56,13 @@ __all__ = [
     "Report",
     "SoftwareDevice",
     "UnavailableError",
+    "__version__",
     "requested",
     "start",
 ]
 
 NAME = "softcuda"
 """What its devices are called, in NVML and by the driver."""
-SWITCH = "SOFTCUDA"
-"""The environment variable of processes that run on it; empty and ``0`` do not ask for it."""
 
 _TAKEN = ("libcuda.so.1", "libnvJitLink.so.13", "libnvJitLink.so.12")
 """Libraries that ours has to come before."""
@@ -93,8 +97,8 @@ class SoftwareDevice:
         self._driver.softcuda_counts.restype = ctypes.c_size_t
         self._images: dict[str, str] = {}  # the last module with a kernel of that name
         self._on_host: list[LaunchCounts] = []  # what was done there while it counted
-        self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
-        self._count = os.environ.get("SOFTCUDA_COUNT", "") not in ("", "0")
+        self._sanitize = is_on("SOFTCUDA_SANITIZE")
+        self._count = is_on("SOFTCUDA_COUNT")
         if self._sanitize or self._count:
             self.add_lines()
         self._choose_local_arrays()
@@ -159,6 +163,13 @@ class SoftwareDevice:
         """Wait for the work of the calling thread's context; errors are the program's to see."""
         self._driver.cuCtxSynchronize()
 
+    def recover(self) -> None:
+        """Let the program go on after a fault: calls answer its error no more, as on no device.
+
+        Work that was queued behind the fault stays undone. A device that is lost stays lost.
+        """
+        self._driver.softcuda_recover()
+
     def counts(self) -> list[LaunchCounts]:
         """Return what launches did since the last call, oldest first; see ``COUNTS``.
 
@@ -201,7 +212,7 @@ class SoftwareDevice:
 
 def requested() -> bool:
     """Return whether the environment asks for the device in software."""
-    return os.environ.get(SWITCH, "") not in ("", "0")
+    return is_on(SWITCH)
 
 
 @cache

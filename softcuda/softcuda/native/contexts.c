@@ -96,6 +96,10 @@ void sc_set_sticky(CUcontext context, CUresult error) {
   sc_unlock();
 }
 
+void sc_forget_sticky(CUcontext context) {
+  if (context->alive && !lost[context->device]) context->sticky = CUDA_SUCCESS;
+}
+
 /* ---- primary contexts ---------------------------------------------------------------------- */
 
 CUcontext sc_primary(int device) {

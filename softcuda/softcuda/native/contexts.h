@@ -31,6 +31,9 @@ struct CUctx_st {
 CUcontext sc_current(void);
 /* Gives a context the error that all further calls answer; wakes those who wait. */
 void sc_set_sticky(CUcontext context, CUresult error);
+/* Has a context that lives answer no error any more; one whose device is lost keeps it. Needs the
+ * lock. */
+void sc_forget_sticky(CUcontext context);
 /* The primary context of a device, whether it is alive or not. */
 CUcontext sc_primary(int device);
 /* Whether there is a device of this number. */

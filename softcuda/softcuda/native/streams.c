@@ -188,6 +188,34 @@ void sc_context_work_end(CUcontext context) {
   context->legacy = NULL;
 }
 
+static const double MOST_RECOVERY = 10; /* seconds; a kernel of another stream may never end */
+
+/* Until the streams of a context have dropped what was queued, or done it. Needs the lock. */
+static bool is_idle_soon(CUcontext context) {
+  double until = sc_now() + MOST_RECOVERY;
+  for (int i = 0; i < sc_streams.count; i++) {
+    CUstream stream = sc_streams.items[i];
+    while (stream->object.context == context && stream->done < stream->queued) {
+      if (sc_is_exiting() || sc_now() >= until) return false;
+      sc_wait_at_most(0.1);
+      if (i >= sc_streams.count || sc_streams.items[i] != stream) return is_idle_soon(context);
+    }
+  }
+  return true;
+}
+
+static void recover(CUcontext context) {
+  if (context->alive && context->sticky && is_idle_soon(context)) sc_forget_sticky(context);
+}
+
+/* A program goes on after a fault, as on no device: its contexts answer no error any more. What the
+ * fault had them drop stays undone. */
+API void softcuda_recover(void) {
+  sc_lock();
+  sc_contexts_each(recover);
+  sc_unlock();
+}
+
 /* ---- creating and destroying (Driver API, Stream Management) --------------------------------- */
 
 static int clamp_priority(int priority) {
