@@ -31,7 +31,7 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 
 from gpubench.backends.software import requested
-from gpubench.distribution import describe_conflict, write_local_requirement
+from gpubench.distribution import describe_conflict, write_local_requirements
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
@@ -82,7 +82,7 @@ def export_settings() -> None:
         return
     if not hasattr(arguments, "func"):  # ``asv`` without a command
         return
-    write_local_requirement()
+    write_local_requirements()
     if _command(arguments) in KEEPING:
         end_as_by_ctrl_c()
         refuse_faulty_suites()

@@ -1,4 +1,5 @@
-"""The name, version and extras of gpubench for pip, and another distribution of its files.
+"""The name, version and extras of gpubench for pip, where it and softcuda were installed from, and
+another distribution of its files.
 
 The package index has a ``gpubench`` of other people, so that this one is ``gpubench-suite``. The
 package to import and the command are called ``gpubench`` all the same.
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from importlib import metadata
 
 DISTRIBUTION = "gpubench-suite"
+DEVICE_DISTRIBUTION = "softcuda"
+"""The CUDA device in software, which the extra ``cuda`` asks for."""
 
 VERSION = "0.1.0"
 
@@ -51,8 +54,11 @@ def find_installed() -> metadata.Distribution:
         ) from error
 
 
-LOCAL_REQUIREMENT = Path(".asv/gpubench.txt")
-"""Beside ``asv.conf.json``: what pip installs where this gpubench came from a folder or a file of
+LOCAL_REQUIREMENTS = {
+    DISTRIBUTION: Path(".asv/gpubench.txt"),
+    DEVICE_DISTRIBUTION: Path(".asv/softcuda.txt"),
+}
+"""Beside ``asv.conf.json``: what pip installs where a distribution came from a folder or a file of
 this machine. No path of it stands in the configuration, which others use too."""
 
 
@@ -71,19 +77,19 @@ def local_url(installed: metadata.Distribution) -> str | None:
     return url if is_there else None
 
 
-def write_local_requirement(folder: Path = Path()) -> None:
-    """Write ``LOCAL_REQUIREMENT`` in the folder of asv's configuration, where it is needed."""
-    try:
-        url = local_url(find_installed())
-        if url is None:
-            return
-        path = folder / LOCAL_REQUIREMENT
-        text = f"{DISTRIBUTION} @ {url}\n"
-        if not (path.is_file() and path.read_text(encoding="utf-8") == text):
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    except (OSError, GpubenchError):  # pip says what it misses
-        return
+def write_local_requirements(folder: Path = Path()) -> None:
+    """Write ``LOCAL_REQUIREMENTS`` in the folder of asv's configuration, where they are needed."""
+    from importlib import metadata
+
+    for name, inside in LOCAL_REQUIREMENTS.items():
+        try:
+            url = local_url(metadata.distribution(name))
+            path, text = folder / inside, f"{name} @ {url}\n"
+            if url and not (path.is_file() and path.read_text(encoding="utf-8") == text):
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        except (OSError, metadata.PackageNotFoundError):  # pip says what it misses
+            continue
 
 
 def describe_conflict() -> str | None:

@@ -1,10 +1,11 @@
 """CUDA without a GPU for ``make bench``: whether it runs here, and what it needs.
 
-    python scripts/softcuda_here.py              # exit code 0, or 2 with the reason
-    python scripts/softcuda_here.py --install    # into the Python that runs this
+    python scripts/softcuda_here.py                     # exit code 0, or 2 with the reason
+    python scripts/softcuda_here.py --install CHECKOUT  # into the Python that runs this
 
-asv's environments install by the second, which does nothing unless GPUBENCH_SOFTCUDA=1 asks for
-CUDA in software, and never fails: cases of CUDA are skipped where its packages are not to be had.
+asv's environments install by the second, from asv's checkout of the commit. It does nothing unless
+GPUBENCH_SOFTCUDA=1 asks for CUDA in software, and never fails: cases of CUDA are skipped where its
+packages are not to be had.
 Any Python from 3.11 on runs it; gpubench need not be installed.
 """
 
@@ -25,10 +26,11 @@ MACHINES = ("x86_64", "aarch64")
 
 
 def main() -> int:
-    if "--install" in sys.argv[1:]:
-        if os.environ.get(SWITCH, "") not in ("", "0"):
-            install()
-        return 0
+    match sys.argv[1:]:
+        case ["--install", checkout]:
+            if os.environ.get(SWITCH, "") not in ("", "0"):
+                install(Path(checkout))
+            return 0
     reason = why_none()
     if reason is not None:
         print(f"CUDA is skipped: there is no GPU, and no CUDA in software: {reason}")
@@ -47,18 +49,26 @@ def why_none() -> str | None:
     return None
 
 
-def requirements() -> list[str]:
-    """Return what the extra ``cuda`` of this project asks for."""
-    text = Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8")
-    required: list[str] = tomllib.loads(text)["project"]["optional-dependencies"]["cuda"]
+def requirements(checkout: Path) -> list[str]:
+    """Return what pip installs for CUDA in software: softcuda of a checkout, or where that has
+    softcuda in gpubench's own wheel, the packages that its extra ``cuda`` names."""
+    if (checkout / "softcuda/pyproject.toml").is_file():
+        return [str(checkout / "softcuda")]
+    text = (checkout / "pyproject.toml").read_text(encoding="utf-8")
+    required: list[str] = tomllib.loads(text)["project"].get("optional-dependencies", {})["cuda"]
     return required
 
 
-def install() -> None:
-    """Install the extra ``cuda``; where that cannot be, say so and leave everything as it is."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *requirements()]
+def install(checkout: Path) -> None:
+    """Install what CUDA needs; where that cannot be, say so and leave everything as it is."""
+    try:
+        wanted = requirements(checkout)
+    except (OSError, KeyError, ValueError) as error:
+        print(f"CUDA is skipped: {checkout} does not tell what it needs: {error}")
+        return
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *wanted]
     if subprocess.run(command, check=False).returncode:
-        print(f"CUDA is skipped: {' '.join(requirements())} cannot be installed")
+        print(f"CUDA is skipped: {' '.join(wanted)} cannot be installed")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The CUDA device in software, where the environment puts it in place of devices.
 
-The package ``softcuda`` knows nothing of the engine, which asks it through this file alone.
-It is imported only where it is asked for: a process that measures does not load it.
+The package ``softcuda``, a distribution of its own, knows nothing of the engine, which asks it
+through this file alone. It is imported only where it is asked for: a process that measures does not
+load it, and gpubench works without it where no kernel is for CUDA.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import CPU
@@ -85,8 +87,13 @@ def software_device() -> SoftwareDevice | None:
     if not requested():
         return None
     if _started is None and not _refused:
-        import softcuda
-
+        try:
+            import softcuda.build  # a clone of the repository has a folder of that name
+        except ImportError:
+            missing = (
+                f"the package softcuda is not installed; pip install '{require_extra('cuda')}'"
+            )
+            raise BackendError(missing) from None
         try:
             _started = softcuda.start()
         except softcuda.DriverLoadedError as error:
@@ -213,7 +220,10 @@ def machine_code(launch: LaunchCounts) -> ModuleCode | None:
 
 
 def counts_model() -> int:
-    """Return the version of the rules by which launches are counted."""
-    from softcuda.counts import MODEL
-
+    """Return the version of the rules by which launches are counted; 0 where softcuda is not
+    installed, so that nothing is counted."""
+    try:
+        from softcuda.counts import MODEL
+    except ImportError:
+        return 0
     return MODEL

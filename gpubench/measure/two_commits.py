@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.asv_config import machine_name
-from gpubench.distribution import write_local_requirement
+from gpubench.distribution import write_local_requirements
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.git import ask_git, named_repository
@@ -313,7 +313,7 @@ class CommitInstaller:
         self._environments: dict[str, Any] = {}
         with _quiet():
             self.config = _load_config()
-            write_local_requirement()
+            write_local_requirements()
             try:
                 self._repository = get_repo(self.config)
                 self._repository.pull()

@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution
 from pathlib import Path
 from textwrap import indent
 from typing import Any, Literal
@@ -20,7 +19,7 @@ from gpubench.distribution import DISTRIBUTION, find_installed
 from gpubench.files import write_new
 from gpubench.git import ask_git, named_repository
 from gpubench.report.pull_request import MARKER
-from gpubench.scaffold.project import Project, requirement
+from gpubench.scaffold.project import Project, device_requirement, requirement
 from gpubench.scaffold.project_name import ProjectError
 from gpubench.scaffold.writing import template_environment
 
@@ -79,11 +78,11 @@ def workflow_steps(directory: Path, files: dict[Path, bool]) -> list[str]:
                 "one"
             )
     configuration = directory / "asv.conf.json"
-    if configuration.is_file() and "numba-cuda" not in _uncommented(configuration):
+    if configuration.is_file() and "softcuda" not in _uncommented(configuration):
         steps.append(
-            "asv.conf.json installs no numba-cuda: without it the workflow counts no CUDA kernel. "
+            "asv.conf.json installs no softcuda: without it the workflow counts no CUDA kernel. "
             'Add "numba-cuda": [] to its matrix, and to install_command '
-            '"in-dir={env_dir} python -m pip install numba-cuda[cu13] numpy<2.5"'
+            '"in-dir={env_dir} python -m pip install softcuda"'
         )
     return steps
 
@@ -93,7 +92,7 @@ def _files(directory: Path, host: Host, project: Project) -> Iterator[tuple[Path
     templates = GITHUB if host == "github" else {GITLAB_JOBS: "gitlab.yml.jinja"}
     environment = _workflow_templates()
     values: dict[str, Any] = {
-        "distribution": released_requirement(find_installed()),
+        "distributions": released_requirements(),
         "marker": MARKER,
         "branch": default_branch(directory),
         "preset": PRESET if _has_preset(directory) else None,
@@ -126,16 +125,17 @@ def comment_script() -> str:
     return _workflow_templates().get_template("ci_comment.sh.jinja").render(marker=MARKER)
 
 
-def released_requirement(installed: Distribution) -> str:
+def released_requirements() -> list[str]:
     """Return what pip installs on another machine: the revision of a repository, else the version.
 
     CUDA's extra is in it, as kernels for CUDA are verified and counted in software.
     """
-    here = requirement(installed)
-    name, _, source = here.partition(" @ ")
-    if source.startswith("git+"):
-        return f"{name}[cuda] @ {source}"
-    return f"{DISTRIBUTION}[cuda]=={installed.version}"
+    installed = find_installed()
+    name, _, source = requirement(installed).partition(" @ ")
+    if not source.startswith("git+"):
+        return [f"{DISTRIBUTION}[cuda]=={installed.version}"]
+    device = device_requirement()
+    return [f"{name}[cuda] @ {source}", *([device] if " @ git+" in device else [])]
 
 
 def default_branch(directory: Path) -> str:

@@ -64,8 +64,8 @@ def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
 
 
 def add_cuda(path: Path, install: str) -> bool:
-    """Have asv's environments install numba-cuda: add ``install`` before the other commands, and
-    the package to the matrix, so that results tell its version. Return whether something was
+    """Have asv's environments install what CUDA needs: add ``install`` before the other commands,
+    and numba-cuda to the matrix, so that results tell its version. Return whether something was
     changed.
 
     Raises ``ValueError``, with nothing written, for a file whose old content a change would
@@ -73,14 +73,16 @@ def add_cuda(path: Path, install: str) -> bool:
     """
     before = read_configuration(path)
     commands = before.get("install_command")
-    if "numba-cuda" in json.dumps(before) or not isinstance(commands, list):
+    brings = "softcuda" if "softcuda" in install else "numba-cuda"
+    if brings in json.dumps(before) or not isinstance(commands, list):
         return False
     text = path.read_text(encoding="utf-8")
     expected = {**before, "install_command": [install, *commands]}
     text = _with_first(text, "install_command", "[", f"\n        {json.dumps(install)},")
     matrix = before.get("matrix")
-    if isinstance(matrix, dict) and isinstance(required := matrix.get("req"), dict):
-        expected["matrix"] = {**matrix, "req": {**required, "numba-cuda": []}}
+    required = matrix.get("req") if isinstance(matrix, dict) else None
+    if isinstance(required, dict) and "numba-cuda" not in required:
+        expected["matrix"] = {**before["matrix"], "req": {**required, "numba-cuda": []}}
         comma = "," if required else ""
         text = _with_first(text, "req", "{", f'\n            "numba-cuda": []{comma}')
     if _parse(text) != expected:

@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.machinery import PathFinder, all_suffixes
-from importlib.metadata import Distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -28,8 +28,9 @@ from packaging.utils import canonicalize_name
 from gpubench.asv_config import read_configuration
 from gpubench.backends import devices, registry
 from gpubench.distribution import (
+    DEVICE_DISTRIBUTION,
     DISTRIBUTION,
-    LOCAL_REQUIREMENT,
+    LOCAL_REQUIREMENTS,
     find_installed,
     local_url,
 )
@@ -273,7 +274,7 @@ def write_project(
     Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
     yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
     environments install too; ``project`` is what ``find_project`` returned, where it was called.
-    ``needs_cuda``: they install numba-cuda without a GPU too, for the device in software.
+    ``needs_cuda``: they install what CUDA needs without a GPU too, for the device in software.
     Returns the files inside ``directory``, each with whether it was written: one that was there
     already is left as it was. Raises ``ProjectError`` where that cannot be.
     """
@@ -312,7 +313,7 @@ def add_to_project(
 ) -> list[str]:
     """Add what is missing to files of the project that were there; return what was added, in words.
 
-    ``needs_cuda``: asv's environments install numba-cuda without a GPU too. Raises
+    ``needs_cuda``: asv's environments install what CUDA needs without a GPU too. Raises
     ``ProjectError`` for a file that cannot be written.
     """
     said = []
@@ -326,7 +327,7 @@ def add_to_project(
                 keys = add_to_configuration(configuration, _install_commands(needs_cuda))
                 said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
                 if needs_cuda and add_cuda(configuration, _cuda_command()):
-                    said.append("asv.conf.json: numba-cuda, for the device in software")
+                    said.append("asv.conf.json: softcuda, the device in software")
         if not project.is_new and build.is_file():
             packages = [] if project.modules else [project.package]
             if text := add_packages(build, packages, project.modules):
@@ -339,18 +340,17 @@ def add_to_project(
 def _install_commands(needs_cuda: bool) -> list[str]:
     """Return the commands that install gpubench, and what CUDA needs, into asv's environments."""
     needed = asv_requirements(needs_cuda)
-    engine = quoted(str(needed["gpubench"]))
-    install = f"in-dir={{env_dir}} python -m pip install {engine}"
-    return [f"{install}{_cuda_words(needed['cuda'])}"]
+    return [_pip_install(needed.gpubench, *needed.cuda)]
 
 
 def _cuda_command() -> str:
     """Return the command that installs what CUDA needs, with a GPU or without."""
-    return f"in-dir={{env_dir}} python -m pip install{_cuda_words(asv_requirements(True)['cuda'])}"
+    return _pip_install(*asv_requirements(True).cuda)
 
 
-def _cuda_words(cuda: str | None) -> str:
-    return f" {quoted(cuda)} {quoted('numpy<2.5')}" if cuda else ""
+def _pip_install(*requirements: str) -> str:
+    """Return a command of asv's configuration that installs these into an environment."""
+    return f"in-dir={{env_dir}} python -m pip install {' '.join(map(quoted, requirements))}"
 
 
 def next_steps(
@@ -360,7 +360,10 @@ def next_steps(
     report. A project that has results gets no command that measures."""
     steps = []
     if not files[directory / "asv.conf.json"] and not _is_configured(directory):
-        needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])
+        requirements = asv_requirements()
+        needed = " and ".join(
+            [requirements.gpubench, *requirements.cuda, *software_of(systems)],
+        )
         steps.append(
             "asv.conf.json was there and is kept: its environments have to install "
             f"{needed}. Its benchmark_dir has to be the folder of suites.py. Its plugins have to "
@@ -434,7 +437,7 @@ def _files(
         project,
         environments=environments,
         benchmark_dir=door,
-        **asv_requirements(needs_cuda),
+        **asv_requirements(needs_cuda)._asdict(),
     )
     yield Path("asv.conf.json"), configuration
     yield Path(door, "__init__.py"), ""
@@ -462,25 +465,51 @@ def _first_suite(directory: Path, project: Project) -> Iterator[tuple[Path, str]
 def _render(template: str, project: Project, **values: Any) -> str:
     environment = template_environment()
     environment.filters["quoted"] = quoted
+    environment.filters["pip_install"] = lambda words: _pip_install(*words)
     environment.filters["install_options"] = install_options
     values |= asdict(project) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     return environment.get_template(template).render(**values)
 
 
-def asv_requirements(needs_cuda: bool = False) -> dict[str, str | None]:
-    """Return what pip has to be told to install in asv's environments: this gpubench, and what CUDA
-    needs.
+class AsvRequirements(NamedTuple):
+    """What pip has to be told to install in asv's environments."""
 
-    ``cuda`` is numba-cuda with the libraries for this machine's driver; ``None`` without a GPU,
-    where ``needs_cuda`` does not ask for it. A driver runs programs for its own CUDA and older ones
-    (CUDA Compatibility, "CUDA driver").
+    gpubench: str
+    """This gpubench."""
+    cuda: tuple[str, ...]
+    """What CUDA needs; empty where it is not asked for."""
+
+
+_OLDER_CUDA = ("numba-cuda[cu12]", "numpy<2.5")
+"""For a driver of CUDA 12. softcuda brings CUDA 13. numba-cuda 0.30.4 calls np.row_stack, which
+NumPy 2.5 has no more."""
+
+
+def asv_requirements(needs_cuda: bool = False) -> AsvRequirements:
+    """Return what pip has to be told to install in asv's environments.
+
+    For CUDA that is softcuda, which brings numba-cuda and its libraries, or libraries for an older
+    driver of this machine; nothing without a GPU, where ``needs_cuda`` does not ask for it. A
+    driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
     """
-    cuda = None
+    cuda: tuple[str, ...] = ()
     if devices.known_gpus() or needs_cuda:
         version = devices.cuda_version() if devices.known_gpus() else None
         is_older = version is not None and version < (13, 0)
-        cuda = f"numba-cuda[{'cu12' if is_older else 'cu13'}]"
-    return {"gpubench": requirement(find_installed()), "cuda": cuda}
+        cuda = _OLDER_CUDA if is_older else (device_requirement(),)
+    return AsvRequirements(requirement(find_installed()), cuda)
+
+
+def device_requirement() -> str:
+    """Return the requirement for the softcuda that is installed here; without one, what the extra
+    ``cuda`` of gpubench asks for."""
+    try:
+        return requirement(distribution(DEVICE_DISTRIBUTION))
+    except PackageNotFoundError:
+        stated = map(Requirement, find_installed().requires or ())
+        return next(
+            f"{one.name}{one.specifier}" for one in stated if one.name == DEVICE_DISTRIBUTION
+        )
 
 
 def environments_of(systems: Iterable[str]) -> tuple[tuple[str, ...], ...]:
@@ -528,7 +557,7 @@ def requirement(installed: Distribution) -> str:
     """Return the requirement for an installed distribution, by its version and ``direct_url.json``.
 
     Options for pip where it was installed from a folder or a wheel of this machine (see
-    ``LOCAL_REQUIREMENT``), the repository and revision where it came from one, else the version:
+    ``LOCAL_REQUIREMENTS``), the repository and revision where it came from one, else the version:
     ``gpubench-suite==0.1.0``. See
     https://packaging.python.org/en/latest/specifications/direct-url/.
     """
@@ -537,14 +566,17 @@ def requirement(installed: Distribution) -> str:
     url = origin.get("url", "")
     if url.startswith("file:"):
         is_there = local_url(installed) is not None
-        return OF_THIS_MACHINE if is_there else f"{name}=={version}"
+        return OF_THIS_MACHINE[name] if is_there else f"{name}=={version}"
     if vcs := origin.get("vcs_info"):
-        return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
+        folder = f"#subdirectory={inside}" if (inside := origin.get("subdirectory")) else ""
+        return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}{folder}"
     return f"{name} @ {url}" if url else f"{name}=={version}"
 
 
-OF_THIS_MACHINE = f"-r {{conf_dir}}/{LOCAL_REQUIREMENT.as_posix()}"
-"""What pip is given, in the words of asv's configuration."""
+OF_THIS_MACHINE = {
+    name: f"-r {{conf_dir}}/{path.as_posix()}" for name, path in LOCAL_REQUIREMENTS.items()
+}
+"""What pip is given, in the words of asv's configuration, by distribution."""
 
 
 def install_options(requirement: str) -> str:
@@ -563,6 +595,6 @@ def quoted(text: str) -> str:
     asv splits a command as a shell does and then formats every word (``asv.util``). Options for pip
     stay as they are.
     """
-    if text == OF_THIS_MACHINE:
+    if text in OF_THIS_MACHINE.values():
         return text
     return shlex.quote(text.replace("{", "{{").replace("}", "}}"))

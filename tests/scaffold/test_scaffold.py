@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import tomllib
-from importlib.metadata import Distribution
+from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -17,16 +17,19 @@ import yaml
 from asv import util as asv_util
 from asv.config import Config
 from asv.environment import get_environments
+from packaging.requirements import Requirement
 
+import softcuda
 from gpubench import files
 from gpubench.backends import devices
 from gpubench.backends.devices import Gpu
-from gpubench.distribution import write_local_requirement
+from gpubench.distribution import write_local_requirements
 from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
 from gpubench.scaffold.project import (
     ProjectError,
+    device_requirement,
     next_steps,
     package_name,
     quoted,
@@ -131,9 +134,9 @@ def test_asv_reads_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("cuda", "requirement"),
     [
-        ((13, 1), "numba-cuda[cu13]"),
-        ((12, 9), "numba-cuda[cu12]"),
-        (None, "numba-cuda[cu13]"),
+        ((13, 1), "softcuda==0.9"),
+        ((12, 9), "'numba-cuda[cu12]' 'numpy<2.5'"),
+        (None, "softcuda==0.9"),
     ],
 )
 def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
@@ -143,10 +146,11 @@ def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
     requirement: str,
 ) -> None:
     on_a_machine_with(monkeypatch, GPU, cuda=cuda)
+    monkeypatch.setattr("gpubench.scaffold.project.device_requirement", lambda: "softcuda==0.9")
     write_project(tmp_path)
     configuration = asv_configuration(tmp_path)
     assert configuration.matrix["req"]["numba-cuda"] == []
-    command = f'in-dir={{env_dir}} python -m pip install {quoted(requirement)} "numpy<2.5"'
+    command = f"in-dir={{env_dir}} python -m pip install {requirement}"
     assert configuration.install_command[3] == command
     assert len(configuration.install_command) == 5
 
@@ -157,7 +161,7 @@ def test_without_a_gpu_asv_installs_nothing_for_cuda(
     on_a_machine_with(monkeypatch)
     write_project(tmp_path)
     configuration = asv_configuration(tmp_path)
-    assert "numba-cuda" not in configuration.matrix["req"]
+    assert not {"numba-cuda", "softcuda"} & configuration.matrix["req"].keys()
     assert not any("cuda" in command for command in configuration.install_command)
 
 
@@ -439,20 +443,21 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_machine_with(monkeypatch, GPU, cuda=(13, 0))
+    monkeypatch.setattr("gpubench.scaffold.project.device_requirement", lambda: "softcuda==0.9")
     (tmp_path / "asv.conf.json").write_text("{}")
     configuration, replacing, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
-    assert " and numba-cuda[cu13]. Its benchmark_dir " in configuration
+    assert " and softcuda==0.9. Its benchmark_dir " in configuration
     assert 'Its plugins have to name ".gpubench.asv_plugin"' in configuration
     assert "--no-deps --force-reinstall {wheel_file}" in replacing
 
 
 class Installed(Distribution):
-    """An installed gpubench of version 1.2 with a given origin."""
+    """An installed gpubench, or softcuda, of version 1.2 with a given origin."""
 
-    def __init__(self, origin: str | None) -> None:
+    def __init__(self, origin: str | None, name: str = "gpubench-suite") -> None:
         self._files = {
-            "METADATA": "Name: gpubench-suite\nVersion: 1.2\n",
+            "METADATA": f"Name: {name}\nVersion: 1.2\n",
             "direct_url.json": origin,
         }
 
@@ -487,15 +492,35 @@ def test_asv_installs_gpubench_from_the_folder_that_this_one_was_installed_from(
 ) -> None:
     source = tmp_path / "a b{c}"
     source.mkdir()
-    installed = Installed(f'{{"url": "{source.as_uri()}"}}')
-    assert requirement(installed) == "-r {conf_dir}/.asv/gpubench.txt"
-    # No path of this machine stands in the configuration: asv's plugin writes that file.
+    origin = f'{{"url": "{source.as_uri()}"}}'
+    assert requirement(Installed(origin)) == "-r {conf_dir}/.asv/gpubench.txt"
+    assert requirement(Installed(origin, "softcuda")) == "-r {conf_dir}/.asv/softcuda.txt"
+    # No path of this machine stands in the configuration: asv's plugin writes those files.
     with monkeypatch.context() as patch:
-        patch.setattr("gpubench.distribution.find_installed", lambda: installed)
-        write_local_requirement(tmp_path)
-    written = (tmp_path / ".asv/gpubench.txt").read_text()
-    assert written == f"gpubench-suite @ {source.as_uri()}\n"
-    assert "{" not in written
+        patch.setattr("importlib.metadata.distribution", lambda name: Installed(origin, name))
+        write_local_requirements(tmp_path)
+    for name, file in (("gpubench-suite", "gpubench.txt"), ("softcuda", "softcuda.txt")):
+        written = (tmp_path / ".asv" / file).read_text()
+        assert written == f"{name} @ {source.as_uri()}\n"
+        assert "{" not in written
+
+
+def test_a_softcuda_that_is_not_installed_is_the_one_that_the_extra_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> Distribution:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("gpubench.scaffold.project.distribution", missing)
+    asked = Requirement(device_requirement())
+    assert asked.name == "softcuda" and asked.specifier.contains(softcuda.__version__)
+
+
+def test_a_folder_of_a_repository_is_named_with_its_revision() -> None:
+    vcs = '"vcs_info": {"vcs": "git", "commit_id": "abc"}, "subdirectory": "softcuda"'
+    installed = Installed(f'{{"url": "https://example.org/g.git", {vcs}}}', "softcuda")
+    expected = "softcuda @ git+https://example.org/g.git@abc#subdirectory=softcuda"
+    assert requirement(installed) == expected
 
 
 @pytest.mark.parametrize("text", ["gpubench-suite==1.2", "/a b/{x}/it's", 'C:\\gpu "bench"'])

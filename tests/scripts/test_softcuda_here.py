@@ -56,27 +56,55 @@ def test_a_missing_compiler_is_named(
     assert "none of cc, gcc, clang is on the PATH; install one" in capsys.readouterr().out
 
 
+OLD = """\
+[project.optional-dependencies]
+cuda = ["numba-cuda[cu13]>=0.30.4", "numpy<2.5"]
+"""
+"""Of a commit whose wheel holds softcuda too."""
+
+
+def installed_from(
+    checkout: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> list[list[str]]:
+    """Return what pip is given, where it fails."""
+    ran: list[list[str]] = []
+
+    def fail(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+        ran.append(command[5:])
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(script.subprocess, "run", fail)
+    monkeypatch.setattr(sys, "argv", ["softcuda_here.py", "--install", str(checkout)])
+    assert script.main() == 0  # asv would end with an environment that cannot be made
+    return ran
+
+
 @pytest.mark.parametrize(("switch", "commands"), [(None, 0), ("0", 0), ("1", 1)])
-def test_packages_are_installed_where_cuda_in_software_is_asked_for(
+def test_softcuda_of_the_commit_is_installed_where_cuda_in_software_is_asked_for(
     script: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     switch: str | None,
     commands: int,
 ) -> None:
-    ran: list[list[str]] = []
-
-    def fail(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
-        ran.append(command)
-        return subprocess.CompletedProcess(command, 1)
-
-    monkeypatch.setattr(script.subprocess, "run", fail)
-    monkeypatch.setattr(sys, "argv", ["softcuda_here.py", "--install"])
     monkeypatch.delenv("GPUBENCH_SOFTCUDA", raising=False)
     if switch is not None:
         monkeypatch.setenv("GPUBENCH_SOFTCUDA", switch)
-    assert script.main() == 0  # asv would end with an environment that cannot be made
-    assert len(ran) == commands
-    assert all("numba-cuda[cu13]>=0.30.4" in command for command in ran)
+    assert installed_from(ROOT, script, monkeypatch) == [[str(ROOT / "softcuda")]] * commands
     said = capsys.readouterr().out
-    assert said.startswith("CUDA is skipped: numba-cuda") if commands else said == ""
+    assert said.startswith(f"CUDA is skipped: {ROOT}") if commands else said == ""
+
+
+def test_a_commit_with_softcuda_in_its_own_wheel_needs_numba_cuda(
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("GPUBENCH_SOFTCUDA", "1")
+    (tmp_path / "pyproject.toml").write_text(f"[project]\n{OLD}")
+    expected = [["numba-cuda[cu13]>=0.30.4", "numpy<2.5"]]
+    assert installed_from(tmp_path, script, monkeypatch) == expected
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert installed_from(tmp_path, script, monkeypatch) == []
+    assert "CUDA is skipped: " in capsys.readouterr().out
