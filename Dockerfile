@@ -8,7 +8,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 COPY . /tmp/source
-RUN pip install --no-cache-dir "/tmp/source[cuda]" && rm -rf /tmp/source
+RUN pip install --no-cache-dir /tmp/source/softcuda "/tmp/source[cuda]" && rm -rf /tmp/source
 
 RUN useradd --create-home gpubench
 USER gpubench

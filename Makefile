@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 SYSTEMS ?= .venv-systems
 MODIN ?= .venv-modin
 LOWEST ?= .venv-lowest
-LOWEST_TESTS ?= tests/suite tests/plan tests/analysis tests/cli tests/results
+LOWEST_TESTS ?= tests/suite tests/plan tests/analysis tests/cli tests/results softcuda/tests/test_starting.py softcuda/tests/test_pytest_plugin.py
+# The CUDA device in software, a distribution of its own: of this clone, not of the package index.
+SOFTCUDA := --editable ./softcuda
 # The CPU build, where pip finds one: a plain torch on Linux is one of 3 GB for CUDA. A version that
 # is named takes the build of it with a suffix (2.13.0+cpu) first.
 TORCH ?= torch==2.13.0
@@ -79,16 +81,17 @@ docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/python scripts/measurements_page.py
 	$(BIN)/python scripts/walk.py
 
-wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
+wheel: $(VENV)/installed-test  ## Build the wheels and the sdists of gpubench and softcuda into dist/
+	$(BIN)/python -m build --outdir dist ./softcuda
 	$(BIN)/python -m build
 
-release: $(VENV)/bin/python  ## Build wheel and sdist, check them in a clean environment of each Python here, and write the notes
+release: $(VENV)/bin/python  ## Build the wheels and sdists of gpubench and softcuda, check them in clean environments of each Python here, and write the notes
 	$(BIN)/python -m pip install --quiet --editable '.[release]'
 	$(BIN)/python scripts/release.py
 
 test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml allows (needs uv)
 	uv venv --quiet --clear --seed --python $(PYTHON) $(LOWEST)
-	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct $(SOFTCUDA) --editable '.[test]'
 	$(LOWEST)/bin/python -m pytest -m "not gpu and not thorough" $(LOWEST_TESTS)
 
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site
@@ -102,7 +105,7 @@ tutorial: $(VENV)/installed-test  ## Type the tutorial's pages word for word in 
 	$(BIN)/python scripts/new_user.py
 
 gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
-	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
+	PYTHONPATH="$(CURDIR):$(CURDIR)/softcuda$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
 
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
@@ -134,7 +137,7 @@ robustness: $(VENV)/installed-dev  ## Campaigns of broken suites, results, kills
 	$(BIN)/python scripts/robustness.py
 
 clean:  ## Remove what was built and measured here
-	rm -rf $(VENV) $(SYSTEMS) $(MODIN) $(LOWEST) build dist .asv reports/html *.egg-info
+	rm -rf $(VENV) $(SYSTEMS) $(MODIN) $(LOWEST) build dist .asv reports/html *.egg-info softcuda/build softcuda/*.egg-info
 
 $(VENV)/bin/python $(SYSTEMS)/bin/python $(MODIN)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gpubench needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
@@ -145,30 +148,30 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/installed-test: $(VENV)/bin/python pyproject.toml
+$(VENV)/installed-test: $(VENV)/bin/python pyproject.toml softcuda/pyproject.toml
 	$(BIN)/python $(UNINSTALL_FORMER)
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet $(SOFTCUDA) --editable '.[test]'
 	touch $@ $(VENV)/installed
 
-$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml softcuda/pyproject.toml
 	$(BIN)/python $(UNINSTALL_FORMER)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet $(SOFTCUDA) --editable '.[dev]'
 	touch $@ $(VENV)/installed-test $(VENV)/installed
 
-$(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
+$(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml softcuda/pyproject.toml
 	$(BIN)/python $(UNINSTALL_FORMER)
-	$(BIN)/python -m pip install --quiet --editable '.[test,cuda]' cuda-bench
+	$(BIN)/python -m pip install --quiet $(SOFTCUDA) --editable '.[test,cuda]' cuda-bench
 	touch $@ $(VENV)/installed-test $(VENV)/installed
 
-$(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
+$(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml softcuda/pyproject.toml
 	$(SYSTEMS)/bin/python $(UNINSTALL_FORMER)
-	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems,cupy]' '$(TORCH)'
+	$(SYSTEMS)/bin/python -m pip install --quiet $(SOFTCUDA) --editable '.[test,systems,cupy]' '$(TORCH)'
 	$(SYSTEMS)/bin/python -m pip install --quiet --no-deps 'dask-kubernetes>=2026.3'  # its operator's schema; all else that it needs is 240 MB
 	-$(SYSTEMS)/bin/python scripts/build_pycuda.py  # where it cannot be built, its tests are skipped
 	touch $@
 
 # Modin pins another pandas.
-$(MODIN)/installed: $(MODIN)/bin/python pyproject.toml
+$(MODIN)/installed: $(MODIN)/bin/python pyproject.toml softcuda/pyproject.toml
 	$(MODIN)/bin/python $(UNINSTALL_FORMER)
-	$(MODIN)/bin/python -m pip install --quiet --editable '.[test,modin]'
+	$(MODIN)/bin/python -m pip install --quiet $(SOFTCUDA) --editable '.[test,modin]'
 	touch $@

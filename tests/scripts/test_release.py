@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+import softcuda
 from gpubench import __version__
 
 CHECKOUT = Path(__file__).parents[2]
@@ -78,24 +80,58 @@ def test_what_is_required_is_imported() -> None:
     assert names - imported == set()
 
 
-def test_notes_are_what_the_changelog_says_of_the_version(release: ModuleType) -> None:
-    assert release.section_of(CHANGELOG, "0.2.0") == ("0.2.0 - 1 May 2027", "- New.\n")
-    heading, notes = release.section_of(CHANGELOG, "0.1.0")
+@pytest.fixture
+def changelog(tmp_path: Path) -> Path:
+    path = tmp_path / "CHANGELOG.md"
+    path.write_text(CHANGELOG)
+    return path
+
+
+def test_notes_are_what_the_changelog_says_of_the_version(
+    release: ModuleType, changelog: Path
+) -> None:
+    assert release.section_of(changelog, "0.2.0") == ("0.2.0 - 1 May 2027", "- New.\n")
+    heading, notes = release.section_of(changelog, "0.1.0")
     assert heading == "0.1.0 - unreleased"
     assert notes == "First.\n\n### Suites\n\n- Suites.\n"
 
 
-def test_a_version_that_the_changelog_has_not_is_refused(release: ModuleType) -> None:
+def test_a_version_that_the_changelog_has_not_is_refused(
+    release: ModuleType, changelog: Path
+) -> None:
     with pytest.raises(SystemExit, match=r"CHANGELOG\.md has no heading '## 0\.3\.0'"):
-        release.section_of(CHANGELOG, "0.3.0")
+        release.section_of(changelog, "0.3.0")
 
 
-def test_an_unreleased_version_waits(release: ModuleType) -> None:
-    (date, *_) = release.reasons_to_wait("0.1.0 - unreleased")
-    assert date == (
-        "CHANGELOG.md says '0.1.0 - unreleased': write the date in place of 'unreleased'"
-    )
-    assert not any("date" in reason for reason in release.reasons_to_wait("0.1.0 - 1 May 2027"))
+@pytest.mark.parametrize(
+    ("folder", "file"), [(".", "CHANGELOG.md"), ("softcuda", "softcuda/CHANGELOG.md")]
+)
+def test_an_unreleased_version_waits(release: ModuleType, folder: str, file: str) -> None:
+    (date, *_) = release.reasons_to_wait(CHECKOUT / folder, "0.1.0 - unreleased")
+    assert date == f"{file} says '0.1.0 - unreleased': write the date in place of 'unreleased'"
+    dated = release.reasons_to_wait(CHECKOUT / folder, "0.1.0 - 1 May 2027")
+    assert not any("date" in reason for reason in dated)
+
+
+def test_softcuda_s_changelog_has_its_version(release: ModuleType) -> None:
+    assert release.softcuda_version() == softcuda.__version__
+    release.section_of(CHECKOUT / "softcuda/CHANGELOG.md", softcuda.__version__)
+
+
+def test_gpubench_asks_for_the_softcuda_that_it_is_tested_with() -> None:
+    """Or a newer one, until its next version that may change what gpubench calls."""
+    stated = map(Requirement, chain.from_iterable(PROJECT["optional-dependencies"].values()))
+    asked = {str(one.specifier) for one in stated if one.name == "softcuda"}
+    major, minor, _ = softcuda.__version__.split(".")
+    assert asked == {f"<{major}.{int(minor) + 1},>={softcuda.__version__}"}
+
+
+def test_softcuda_needs_numba_cuda_alone() -> None:
+    project = tomllib.loads((CHECKOUT / "softcuda/pyproject.toml").read_text())["project"]
+    numba_cuda, bound = map(Requirement, project["dependencies"])
+    assert (numba_cuda.name, numba_cuda.extras) == ("numba-cuda", {"cu13"})
+    assert (bound.name, bound.specifier.contains("2.5")) == ("numpy", False)  # it needs NumPy
+    assert (CHECKOUT / "softcuda/LICENSE").read_text() == (CHECKOUT / "LICENSE").read_text()
 
 
 def test_the_workflow_publishes_without_a_token() -> None:
