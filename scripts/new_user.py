@@ -210,17 +210,20 @@ def empty_home(home: Path, wheel: Path | None) -> dict[str, str]:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout."""
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(CHECKOUT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return next(folder.glob("*.whl"))
+    """Build the wheels of this checkout; return gpubench's, beside which softcuda's lies."""
+    for source in (CHECKOUT, CHECKOUT / "softcuda"):
+        command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return next(folder.glob("gpubench*.whl"))
 
 
 def main() -> int:
     """Play the page that the command line names; return the exit code."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--page", type=Path, nargs="+", default=PAGES)
-    parser.add_argument("--wheel", type=Path, help="of gpubench; built where it is left out")
+    parser.add_argument(
+        "--wheel", type=Path, help="of gpubench, beside softcuda's; built where it is left out"
+    )
     parser.add_argument("--here", action="store_true", help="Install nothing; half a minute.")
     given = parser.parse_args()
     steps = chain.from_iterable(read_page(page.read_text(encoding="utf-8")) for page in given.page)

@@ -183,7 +183,7 @@ def check_softcuda(python: str, gpubench: Path, softcuda: Path) -> None:
         if done.returncode != 1 or "test_faulty.py:7]" not in done.stdout:
             sys.exit(f"{python}: pytest --softcuda should name line 7; it says:\n{done.stdout}")
         run(inside, "-m", "pip", "install", "--quiet", gpubench, at=elsewhere)
-        cuda = ("vector_add", "--where", "backend == 'numba_cuda'")
+        cuda = ("vector_add", "--where", "implementation == 'numba_cuda'")
         run(inside, "-m", "gpubench", "verify", "--library", *cuda, at=elsewhere)
 
 

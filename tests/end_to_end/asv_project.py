@@ -208,20 +208,20 @@ class Project:
 
 
 def build_distributions(folder: Path) -> dict[str, Path]:
-    """Build wheel and sdist of this checkout in a folder, from a copy: by ``wheel``, ``sdist``."""
+    """Build this checkout's distributions in a folder, from a copy: ``wheel`` and ``sdist`` of
+    gpubench, ``softcuda wheel`` and ``softcuda sdist``."""
     source = folder / "source"
     not_source = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "html")
     shutil.copytree(CHECKOUT, source, ignore=not_source)
     (source / "reports/html").mkdir(parents=True)
     (source / "reports/html/index.html").write_text("a report that somebody made")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", source.parent, source],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    (wheel,) = source.parent.glob("*.whl")
-    (sdist,) = source.parent.glob("*.tar.gz")
-    return {"wheel": wheel, "sdist": sdist}
+    for of_one in (source, source / "softcuda"):
+        building = [sys.executable, "-m", "build", "--outdir", source.parent, of_one]
+        subprocess.run(building, check=True, stdout=subprocess.DEVNULL)
+    wheel, softcuda_wheel = sorted(source.parent.glob("*.whl"))
+    sdist, softcuda_sdist = sorted(source.parent.glob("*.tar.gz"))
+    softcuda = {"softcuda wheel": softcuda_wheel, "softcuda sdist": softcuda_sdist}
+    return {"wheel": wheel, "sdist": sdist} | softcuda
 
 
 def make_project(path: Path, environment: dict[str, str]) -> Project:

@@ -23,7 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Wheel and sdist of this checkout, built from a copy of it: by ``wheel`` and ``sdist``."""
+    """What ``build_distributions`` builds."""
     return build_distributions(tmp_path_factory.mktemp("build"))
 
 

@@ -1,4 +1,4 @@
-"""Wheel and sdist hold what they should, and a new project works with nothing but the wheel."""
+"""Wheels and sdists hold what they should, and a new project works with nothing but the wheel."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ import pytest
 from asv_project import CHECKOUT, Project, isolated_environment
 from packaging.requirements import Requirement
 
+import softcuda
 from gpubench.suite.schema import FILE
 
 pytestmark = pytest.mark.ci
 
-SHIPPED = sorted(
-    path.relative_to(CHECKOUT).as_posix()
-    for package in ("gpubench", "softcuda")
-    for path in (CHECKOUT / package).rglob("*")
-    if path.suffix in {".py", ".jinja", ".c", ".h"} and "tests" not in path.parts
-)
+
+def shipped(folder: Path, package: str) -> list[str]:
+    """Return the files of a package that its wheel has to hold."""
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in (folder / package).rglob("*")
+        if path.suffix in {".py", ".jinja", ".c", ".h"} and "tests" not in path.parts
+    )
+
+
+SHIPPED = shipped(CHECKOUT, "gpubench")
+SHIPPED_BY_SOFTCUDA = shipped(CHECKOUT / "softcuda", "softcuda")
 PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
 LIBRARY = sorted(
     path.relative_to(CHECKOUT / "suites").as_posix()
@@ -43,7 +50,7 @@ TESTED_FROM = sorted(
         "tests",
     )
     for path in (CHECKOUT / folder).rglob("*")
-    if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
+    if path.is_file() and not {"__pycache__", ".hypothesis", "softcuda.egg-info"} & set(path.parts)
 )
 """What packagers run the tests from, beside the package."""
 
@@ -61,10 +68,29 @@ def test_the_wheel_holds_the_package_and_its_templates(distributions: dict[str, 
     assert {f"gpubench/report/templates/{page}" for page in PAGES} <= set(names)
     assert {f"gpubench/library/{file}" for file in LIBRARY} <= set(names)
     assert [n for n in names if n.startswith("gpubench/data/")] == [f"gpubench/data/{FILE}"]
-    assert {"gpubench/py.typed", "softcuda/py.typed", "softcuda/README.md"} <= set(names)
+    assert "gpubench/py.typed" in names
     roots = {name.partition("/")[0] for name in names if ".dist-info" not in name}
-    assert roots == {"gpubench", "softcuda"}
-    assert not any(name.startswith("softcuda/tests/") for name in names)
+    assert roots == {"gpubench"}
+
+
+def test_softcuda_s_wheel_holds_its_package_alone(distributions: dict[str, Path]) -> None:
+    with zipfile.ZipFile(distributions["softcuda wheel"]) as wheel:
+        names = wheel.namelist()
+        entries = wheel.read(f"softcuda-{softcuda.__version__}.dist-info/entry_points.txt").decode()
+    inside = {name for name in names if ".dist-info" not in name}
+    assert inside == {*SHIPPED_BY_SOFTCUDA, "softcuda/py.typed"}
+    assert f"softcuda-{softcuda.__version__}.dist-info/licenses/LICENSE" in names
+    assert "softcuda = softcuda.__main__:main" in entries
+    assert "softcuda = softcuda.pytest_plugin" in entries
+
+
+def test_softcuda_s_sdist_holds_what_its_tests_need(distributions: dict[str, Path]) -> None:
+    with tarfile.open(distributions["softcuda sdist"]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    tests = {path.name for path in (CHECKOUT / "softcuda/tests").iterdir() if path.is_file()}
+    assert {*SHIPPED_BY_SOFTCUDA, "README.md", "CHANGELOG.md", "LICENSE"} <= names
+    assert {f"tests/{name}" for name in tests} <= names
+    assert not any(map(is_foreign, names))
 
 
 def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: dict[str, Path]) -> None:
