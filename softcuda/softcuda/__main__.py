@@ -27,6 +27,7 @@ def main() -> int:
         device = softcuda.start()
     except softcuda.UnavailableError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
+    device.add_lines()
     _put_on_path(Path.cwd() if given.module else Path(given.program).resolve().parent)
     if (missing := _why_missing(given.program, given.module)) is not None:
         parser.exit(2, f"{parser.prog}: {missing}\n")

@@ -48,13 +48,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     switch_on(sanitize=asked.softcuda_sanitize, count=is_counting)
     try:
-        early_config.stash[_DEVICE] = softcuda.start()
+        device = softcuda.start()
     except softcuda.DriverLoadedError as error:
         raise pytest.UsageError(
             f"{error}; a plugin has loaded it before: run `softcuda -m pytest --softcuda ...`"
         ) from error
     except softcuda.UnavailableError as error:
         raise pytest.UsageError(str(error)) from error
+    device.add_lines()
+    early_config.stash[_DEVICE] = device
 
 
 def pytest_configure(config: pytest.Config) -> None:
