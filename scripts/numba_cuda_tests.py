@@ -71,7 +71,7 @@ def test_modules() -> Iterator[str]:
     """``numba.cuda.tests.cudapy.test_atomics`` ... of the installed package."""
     spec = find_spec("numba.cuda.tests")
     if spec is None or spec.submodule_search_locations is None:
-        sys.exit("numba.cuda.tests is not installed; pip install 'gpubench-suite[cuda]'")
+        sys.exit("numba.cuda.tests is not installed; pip install softcuda")
     for folder in FOLDERS:
         root = Path(spec.submodule_search_locations[0], folder)
         for path in sorted(root.glob("test_*.py")):
