@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -262,16 +260,26 @@ def test_a_driver_that_is_loaded_already_names_the_engines_way(
     )
 
 
-def test_the_package_is_found_by_its_former_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_without_softcuda_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, is_folder: bool
 ) -> None:
-    assert importlib.import_module("gpubench.softcuda") is softcuda
-    monkeypatch.delitem(sys.modules, "gpubench.softcuda")
-    monkeypatch.setattr(sys, "argv", ["gpubench.softcuda", "--help"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("gpubench.softcuda", run_name="__main__")
-    assert not ended.value.code
-    assert capsys.readouterr().out.startswith("usage: python -m softcuda ")
+    """A clone of the repository has a folder of that name, which Python takes for a package."""
+    folder = ModuleType("softcuda")
+    folder.__path__ = []
+    monkeypatch.setitem(sys.modules, "softcuda", folder if is_folder else None)  # type: ignore[arg-type]
+    for name in [*sys.modules]:
+        if name.startswith("softcuda."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv(software.SWITCH, "1")
+    monkeypatch.setattr(software, "_started", None)
+    monkeypatch.setattr(software, "_refused", "")
+    with pytest.raises(BackendError) as refused:
+        software.software_device()
+    assert str(refused.value) == (
+        "the package softcuda is not installed; pip install 'gpubench-suite[cuda]'"
+    )
+    assert software.counts_model() == 0
 
 
 def describe_first_gpu() -> list[Any]:
