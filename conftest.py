@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,31 @@ CONSOLES = OUT.rich, ERR.rich
 def own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep to a test what it puts on the path: a command puts the project's folder there."""
     monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Begin each table of results as a copy: its 170 statements cost more than most tests do."""
+    from gpubench.results import store
+
+    create, connect = store.create_tables, store.connect
+    empty = tmp_path_factory.mktemp("table") / "empty"
+    with closing(connect(empty, read_only=False)) as connection:
+        create(connection)
+
+    def connect_to_copy(path: Path, *, read_only: bool) -> Any:
+        if not (read_only or path.exists()):
+            shutil.copyfile(empty, path)
+        return connect(path, read_only=read_only)
+
+    def create_missing(connection: Any) -> None:
+        if not connection.execute("from duckdb_tables()").fetchone():
+            create(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "connect", connect_to_copy)
+        patch.setattr(store, "create_tables", create_missing)
+        yield
 
 
 def pytest_configure() -> None:
