@@ -42,6 +42,7 @@ def test_asv_run_as_it_is_measures_the_newest_commit(project: Project, tmp_path:
     assert set(copy.result("mended")["results"]) == ALL
 
 
+@pytest.mark.ci  # the test below has samples and --bench
 def test_asv_run_quick_takes_one_sample_of_each_case_that_bench_asks_for(
     project: Project, tmp_path: Path
 ) -> None:
