@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from asv_project import Project
 
+pytestmark = pytest.mark.ci
+# tests/measure/test_asv_settings.py has each rule in asv's process, and test_asv_commands.py reads
+# the record of a history.
+
 INCREMENT = "suites.increment__numpy.time_kernel"
 ONLY = ("--quick", "--bench", "increment__numpy")
 NEWEST = "main^!"
@@ -32,7 +36,6 @@ def test_another_configuration_has_its_record_in_its_own_results(
     assert not copy.has_record("mended")
 
 
-@pytest.mark.ci  # tests/measure/test_asv_settings.py has its rule
 def test_an_existing_python_keeps_its_record_under_the_commit_that_is_set(
     project: Project, tmp_path: Path
 ) -> None:
@@ -46,7 +49,6 @@ def test_an_existing_python_keeps_its_record_under_the_commit_that_is_set(
     assert {record.status for record in copy.records("mended")} == {"started", "ok"}
 
 
-@pytest.mark.ci  # test_asv_commands.py reads a history's record
 def test_both_launch_methods_keep_the_same_record_with_the_median_of_each_round(
     project: Project, tmp_path: Path
 ) -> None:
@@ -78,14 +80,12 @@ def test_without_the_plugin_nothing_is_kept_and_asv_s_user_is_told(
     assert said.count('add this line to asv.conf.json: "plugins": [".gpubench.asv_plugin"]') == 1
 
 
-@pytest.mark.ci  # a range of test_asv_commands.py keeps one of each commit
 def test_continuous_keeps_a_record_of_both_commits(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     copy.asv("continuous", *ONLY, "good", "mended", code=None)
     assert copy.has_record("good") and copy.has_record("mended")
 
 
-@pytest.mark.ci  # test_asv_commands.py passes one attribute
 def test_attributes_on_the_command_line_reach_our_batches(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     runs = {}
