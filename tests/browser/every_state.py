@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from counted_store import write_counted
 from full_kernel import write_full_kernel
 from generated_history import generate, write_files
@@ -58,7 +59,12 @@ FIRST_OF_TEMPLATES = {
     *{template: name for name, (template, _) in reversed(OTHERS.items())}.values(),
     EMPTY,
 }
-"""A page of each template: axe looks at these in ``make test``, at all states in ``.ci/run``."""
+"""A page of each template."""
+EACH = [
+    name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
+    for name in PAGES
+]
+"""Pages as parameters: a page of each template in ``make test``, all states in ``.ci/run``."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from every_state import EMPTY, FIRST_OF_TEMPLATES, HOSTILE, PAGES, Report
+from every_state import EACH, EMPTY, HOSTILE, Report
 from opened_pages import Open, Watched, draw_charts
 from playwright.sync_api import BrowserContext, Page
 
@@ -57,7 +57,7 @@ def violations(page: Page, theme: str) -> list[str]:
     return [f"{rule['id']}: {rule['nodes'][0]['html'][:200]}" for rule in found]
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=EACH)
 def shown(request: pytest.FixtureRequest, report: Report, scripted: BrowserContext) -> Any:
     """Each page in turn, loaded once for several tests."""
     watched = Watched(scripted.new_page())
@@ -87,13 +87,7 @@ def test_a_page_is_quiet_and_fits_in_both_themes(shown: Watched) -> None:
     assert shown.faults == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
-        for name in PAGES
-    ],
-)
+@pytest.mark.parametrize("name", EACH)
 def test_a_page_is_accessible_in_both_themes(name: str, report: Report, open_page: Open) -> None:
     page = open_page(report.page(name)).page
     draw_charts(page)
@@ -181,7 +175,7 @@ DEAD = """() => [...document.querySelectorAll(
   .map((e) => e.outerHTML.slice(0, 120))"""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EACH)
 def test_without_javascript_a_page_has_its_words_and_no_dead_control(
     report: Report, scriptless: BrowserContext, name: str
 ) -> None:
