@@ -6,7 +6,6 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from counted_store import write_counted
 from full_kernel import write_full_kernel
 from generated_history import generate, write_files
@@ -60,11 +59,6 @@ FIRST_OF_TEMPLATES = {
     EMPTY,
 }
 """A page of each template."""
-EACH = [
-    name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
-    for name in PAGES
-]
-"""Pages as parameters: a page of each template in ``make test``, all states in ``.ci/run``."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from every_state import EACH, EMPTY, HOSTILE, Report
+from every_state import EMPTY, FIRST_OF_TEMPLATES, HOSTILE, PAGES, Report
 from opened_pages import Open, Watched, draw_charts
 from playwright.sync_api import BrowserContext, Page
 
 pytestmark = pytest.mark.browser
 
+EACH = [
+    name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
+    for name in PAGES
+]
+"""Pages as parameters: one of each template in ``make test``, all states in ``.ci/run``."""
 THEMES = ("light", "dark")
 PHONE, LAPTOP, WALL = 390, 1280, 2560
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
