@@ -336,6 +336,7 @@ def test_columns_in_another_order_are_no_other_numbers(directory: Path) -> None:
     assert any(" is left out: " in each for each in problems(directory))
 
 
+@pytest.mark.ci  # test_only_regular_files_are_read has files that are too large
 @pytest.mark.parametrize(
     "content",
     [
