@@ -21,7 +21,8 @@ SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for package in ("gpubench", "softcuda")
     for path in (CHECKOUT / package).rglob("*")
-    if path.suffix in {".py", ".jinja", ".c", ".h"} and "tests" not in path.parts
+    if path.suffix in {".py", ".jinja", ".c", ".h"}
+    and "tests" not in path.relative_to(CHECKOUT).parts
 )
 PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
 LIBRARY = sorted(
