@@ -92,11 +92,12 @@ def main() -> None:
         print(*chosen, sep="\n")
         return
     survived, undecided = [], 0
+    failing: list[str] = []
     with working_copy() as copy:
         for mutation in chosen:
             mutation.apply(copy)
             began = time.monotonic()
-            killer = first_failure(copy, mutation.file, nearest=options.nearest)
+            killer = first_failure(copy, mutation, failing, nearest=options.nearest)
             mutation.undo(copy)
             undecided += killer == UNDECIDED
             if killer is None:
@@ -174,17 +175,39 @@ def without_annotations(tree: ast.Module) -> ast.AST:
     return _Plain().visit(tree)
 
 
-def first_failure(copy: Path, file: str, *, nearest: bool) -> str | None:
-    """Return the first test that fails on a broken copy, the nearest tests first."""
-    for tests in stages(copy, file)[: 2 if nearest else None]:
-        command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", SELECTION, *tests]
-        done = run_in(copy, command, SECONDS)
-        if done.code is None:
-            return UNDECIDED
-        if done.code not in (0, 5):  # 5: of these files none is selected
-            found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.output, re.MULTILINE)
-            return found[1] if found else f"pytest ended with {done.code}"
+def first_failure(
+    copy: Path, mutation: Mutation, failing: list[str], *, nearest: bool
+) -> str | None:
+    """Return the first test that fails on a broken copy, the nearest tests first. What fails on the
+    copy as it was notices nothing: it joins ``failing``, and the stage runs without it."""
+    for tests in stages(copy, mutation.file)[: 2 if nearest else None]:
+        while (failed := _failure(copy, [*tests, *without(failing)])) is not None:
+            if "::" not in failed:
+                return failed
+            mutation.undo(copy)
+            fails_anyway = _failure(copy, [failed]) is not None
+            mutation.apply(copy)
+            if not fails_anyway:
+                return failed
+            failing.append(failed)
     return None
+
+
+def without(failing: list[str]) -> Iterator[str]:
+    for test in failing:
+        yield f"--deselect={test}"
+
+
+def _failure(copy: Path, tests: list[str]) -> str | None:
+    """Return the first of some tests that fails, or why it has no name."""
+    command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", SELECTION, *tests]
+    done = run_in(copy, command, SECONDS)
+    if done.code is None:
+        return UNDECIDED
+    if done.code in (0, 5):  # 5: of these files none is selected
+        return None
+    found = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", done.output, re.MULTILINE)
+    return found[1] if found else f"pytest ended with {done.code}"
 
 
 def stages(copy: Path, file: str) -> list[list[str]]:
