@@ -50,7 +50,7 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    exit $$code; \
 	fi
 
-test-ci: $(VENV)/installed-test  ## Run what `make test` leaves to continuous integration: each real `asv run`, the whole kernel library on CUDA in software
+test-ci: $(VENV)/installed-test  ## Run what `make test` leaves to continuous integration: each history of asv, the whole kernel library compiled and on CUDA in software
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "ci and not gpu and not systems and not thorough"
 	$(BIN)/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "ci and gpu and not gpu_time and not systems and not thorough"

@@ -11,7 +11,10 @@ import re
 import shutil
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +65,31 @@ CONSOLES = OUT.rich, ERR.rich
 def own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep to a test what it puts on the path: a command puts the project's folder there."""
     monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Begin each table of results as a copy: its 170 statements cost more than most tests do."""
+    from gpubench.results import store
+
+    create, connect = store.create_tables, store.connect
+    empty = tmp_path_factory.mktemp("table") / "empty"
+    with closing(connect(empty, read_only=False)) as connection:
+        create(connection)
+
+    def connect_to_copy(path: Path, *, read_only: bool) -> Any:
+        if not (read_only or path.exists()):
+            shutil.copyfile(empty, path)
+        return connect(path, read_only=read_only)
+
+    def create_missing(connection: Any) -> None:
+        if not connection.execute("from duckdb_tables()").fetchone():
+            create(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "connect", connect_to_copy)
+        patch.setattr(store, "create_tables", create_missing)
+        yield
 
 
 def pytest_configure() -> None:
@@ -121,6 +149,15 @@ _WITH_RAY = re.compile(
 """Tests that start Ray: one on the machine at a time, as programs find one that runs already."""
 
 
+def _scope(nodeid: str) -> str:
+    """Return the name that tests have in common which run in one process, one after the other."""
+    if _WITH_RAY.search(nodeid):
+        return "ray"
+    file = Path(nodeid.partition("::")[0])
+    is_shared = file.parent.name in _TOGETHER and file.stem not in _ALONE
+    return str(file.parent if is_shared else file)
+
+
 @pytest.hookimpl(optionalhook=True)  # pytest works without pytest-xdist too
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Side by side, as ``make test`` runs them, tests of a file or of such a folder share a
@@ -129,23 +166,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if _WITH_RAY.search(nodeid):
-                return "ray"
-            file = Path(nodeid.partition("::")[0])
-            is_shared = file.parent.name in _TOGETHER and file.stem not in _ALONE
-            return str(file.parent if is_shared else file)
+            return _scope(nodeid)
 
     return ByFile(config, log)
 
 
-_LONGEST = {"end_to_end", "histories", "test_what_is_left_behind", "test_clusters"}
-"""Folders and files that take longest."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, what takes longest begins first."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: _LONGEST.isdisjoint((item.path.parent.name, item.path.stem)))
+    """Side by side, what costs most begins first, as does what nobody has recorded."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    costs = read_costs()
+    files = {item.nodeid.partition("::")[0]: _scope(item.nodeid) for item in items}
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for file, scope in files.items():
+        seconds[scope] += costs.get(file, inf)
+    items.sort(key=lambda item: seconds[_scope(item.nodeid)], reverse=True)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

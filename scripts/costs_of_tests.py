@@ -3,13 +3,12 @@
     python -m pytest -p scripts.costs_of_tests -m "not gpu and not systems" tests/suite
 
 A pytest plugin, which replaces the lines of the files that it sees. Processor seconds are those of
-pytest's process and of the processes that a test waited for, setup included: they say the same on a
-busy machine. By them ``conftest.py`` chooses what ``make quick`` runs.
+pytest's process and of all processes below it, setup included: a busy machine changes them little.
+By them ``conftest.py`` chooses what ``make quick`` runs, and what begins first.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
@@ -43,8 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def processor_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    from gpubench.measure.disturbance import core_use  # conftest.py reads the costs alone
+
+    return core_use().own
 
 
 def read_costs() -> dict[str, float]:

@@ -6,6 +6,7 @@ What ``gpu_check.py`` prints of them. Nothing of CUDA or CuPy is imported before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -63,6 +64,7 @@ class Fastest(NamedTuple):
     """Of one run, ``inf`` where none has a time."""
 
 
+@cache
 def cuda_cases(device: str, preset: str | None = None) -> list[Case]:
     """Cases of all suites for one CUDA device."""
     count = int(device.partition(":")[2] or 0) + 1

@@ -253,7 +253,7 @@ def interruptible() -> Iterator[None]:
 def in_memory(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> DuckDBPyConnection:
     """Return a table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
-    connection.execute(_schema())
+    create_tables(connection)
     _update(connection, files, pairs)
     return connection
 
@@ -353,12 +353,17 @@ def _up_to_date(
         ignored.write("*\n")  # "x" follows no link
     with closing(connect(path, read_only=False)) as connection:
         if is_new:
-            # In one transaction: each of some hundred statements is written to the disk otherwise.
-            connection.execute(f"begin; {_schema()}; commit")
+            create_tables(connection)
         _update(connection, files, pairs)
         if is_new:  # last: a file without it, whose making was stopped, is made anew
             connection.execute("insert into meta values (?)", [key_of(pairs)])
     return connect(path, read_only=True)
+
+
+def create_tables(connection: DuckDBPyConnection) -> None:
+    """Make all tables and views, without rows."""
+    # In one transaction: each of some hundred statements is written to the disk otherwise.
+    connection.execute(f"begin; {_schema()}; commit")
 
 
 def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:

@@ -152,7 +152,16 @@ race[1, 2](np.zeros(4, np.int64))
 """
 
 
-@pytest.mark.parametrize("options", ["", "cache=True", "lineinfo=True", "debug=True, opt=False"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        *(
+            pytest.param(one, marks=pytest.mark.ci)
+            for one in ("cache=True", "lineinfo=True", "debug=True, opt=False")
+        ),
+    ],
+)
 def test_the_sanitizer_names_the_lines_of_both_writes_of_any_program(
     tmp_path: Path, options: str
 ) -> None:
@@ -193,7 +202,9 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("wait", ["context", "event", "copy"])
-@pytest.mark.parametrize("kernel", ["endless", "endless_with_barriers"])
+@pytest.mark.parametrize(
+    "kernel", ["endless", pytest.param("endless_with_barriers", marks=pytest.mark.ci)]
+)
 def test_ctrl_c_ends_a_kernel_that_the_program_waits_for(
     tmp_path: Path, kernel: str, wait: str
 ) -> None:

@@ -58,7 +58,7 @@ FIRST_OF_TEMPLATES = {
     *{template: name for name, (template, _) in reversed(OTHERS.items())}.values(),
     EMPTY,
 }
-"""A page of each template: axe looks at these in ``make test``, at all states in ``.ci/run``."""
+"""A page of each template."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ CUT = """() => {
 
 WITH_TEXTS = "query_filter.benchmark.QueryFilter.time_query_filter"
 OVERVIEW = "index.html"
-PAGES = (OVERVIEW, "changes.html", "compare.html", "machines.html", "kernel", WITH_TEXTS)
+OTHERS = ("changes.html", "compare.html", "machines.html", "kernel", WITH_TEXTS)
+PAGES = (OVERVIEW, *(pytest.param(name, marks=pytest.mark.ci) for name in OTHERS))
 
 
 @pytest.fixture(scope="module")

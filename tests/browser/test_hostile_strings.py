@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 SOME = [
     STRINGS[36],
-    "__proto__",
+    pytest.param("__proto__", marks=pytest.mark.ci),
     *(pytest.param(STRINGS[place], marks=pytest.mark.thorough) for place in (2, 20, 39)),
 ]
 

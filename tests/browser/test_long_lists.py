@@ -77,7 +77,9 @@ def test_at_first_sight_a_page_has_few_elements_and_fits(
     assert watched.faults == []
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [PAGES[0], *(pytest.param(name, marks=pytest.mark.ci) for name in PAGES[1:])]
+)
 @pytest.mark.parametrize(("coarse", "least"), [(False, 24), (True, 44)])
 def test_controls_are_large_enough_for_what_points_at_them(
     site: Path, browser: Browser, name: str, coarse: bool, least: int

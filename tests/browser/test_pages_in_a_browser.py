@@ -12,6 +12,11 @@ from playwright.sync_api import BrowserContext, Page
 
 pytestmark = pytest.mark.browser
 
+EACH = [
+    name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
+    for name in PAGES
+]
+"""Pages as parameters: one of each template in ``make test``, all states in ``.ci/run``."""
 THEMES = ("light", "dark")
 PHONE, LAPTOP, WALL = 390, 1280, 2560
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
@@ -57,7 +62,7 @@ def violations(page: Page, theme: str) -> list[str]:
     return [f"{rule['id']}: {rule['nodes'][0]['html'][:200]}" for rule in found]
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=EACH)
 def shown(request: pytest.FixtureRequest, report: Report, scripted: BrowserContext) -> Any:
     """Each page in turn, loaded once for several tests."""
     watched = Watched(scripted.new_page())
@@ -87,13 +92,7 @@ def test_a_page_is_quiet_and_fits_in_both_themes(shown: Watched) -> None:
     assert shown.faults == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in FIRST_OF_TEMPLATES else pytest.param(name, marks=pytest.mark.ci)
-        for name in PAGES
-    ],
-)
+@pytest.mark.parametrize("name", EACH)
 def test_a_page_is_accessible_in_both_themes(name: str, report: Report, open_page: Open) -> None:
     page = open_page(report.page(name)).page
     draw_charts(page)
@@ -181,7 +180,7 @@ DEAD = """() => [...document.querySelectorAll(
   .map((e) => e.outerHTML.slice(0, 120))"""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EACH)
 def test_without_javascript_a_page_has_its_words_and_no_dead_control(
     report: Report, scriptless: BrowserContext, name: str
 ) -> None:

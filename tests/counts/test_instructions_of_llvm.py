@@ -121,6 +121,7 @@ def test_a_called_function_has_its_name() -> None:
         ("[3 x [2 x float]]", "[3 x [2 x float]]", 1, 24),
         ("{ i8*, <2 x double>, i32 }", "{ i8*, <2 x double>, i32 }", 1, 28),
         ("half", "half", 1, 2),
+        ("token", "token", 1, 0),
     ],
 )
 def test_types_have_lanes_and_bytes(text: str, element: str, lanes: int, size: int) -> None:

@@ -1,4 +1,9 @@
-"""asv's own commands work on the generated benchmarks as its users know them."""
+"""asv's own commands work on the generated benchmarks as its users know them.
+
+``make test`` has one ``asv run`` of one case. A whole history is measured in ``.ci/run``, as cheap
+tests have its rules: of wrong kernels tests/measure/test_wrong_kernels.py, of limits and missing
+devices tests/measure/test_preparation.py, of commits and their order tests/results.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,7 @@ def test_asv_run_as_it_is_measures_the_newest_commit(project: Project, tmp_path:
     assert set(copy.result("mended")["results"]) == ALL
 
 
+@pytest.mark.ci  # the test below has samples and --bench
 def test_asv_run_quick_takes_one_sample_of_each_case_that_bench_asks_for(
     project: Project, tmp_path: Path
 ) -> None:
@@ -70,18 +76,21 @@ def test_the_spawn_launch_method_works_too(project: Project, tmp_path: Path) -> 
     assert set(copy.result("mended")["results"]) == set(INCREMENT)
 
 
+@pytest.mark.ci
 def test_asv_run_over_a_range_measures_every_commit_of_it(history: Project) -> None:
     for tag in HISTORY:
         assert set(history.result(tag)["results"]) == ALL
         assert has_time(history.times(tag)[NUMPY, "n=16384"])
 
 
+@pytest.mark.ci
 def test_every_case_is_prepared_once_for_each_commit(history: Project) -> None:
     for tag in HISTORY:
         begun = history.measured(tag)
         assert len(begun) == len(set(begun)) == 2 + 4 + 2
 
 
+@pytest.mark.ci
 def test_a_wrong_kernel_gets_no_time_and_says_why(history: Project) -> None:
     assert history.times("wrong")[NUMBA, "n=16384"] is None
     outcome = history.outcome("wrong", NUMBA, "n=16384")
@@ -92,11 +101,13 @@ def test_a_wrong_kernel_gets_no_time_and_says_why(history: Project) -> None:
     )
 
 
+@pytest.mark.ci
 def test_a_kernel_that_is_right_again_has_a_time_again(history: Project) -> None:
     assert has_time(history.times("mended")[NUMBA, "n=16384"])
     assert history.outcome("mended", NUMBA, "n=16384").status == "ok"
 
 
+@pytest.mark.ci
 def test_a_case_for_a_gpu_is_skipped_where_there_is_none(history: Project) -> None:
     case = "n=16384 block=128 device=cuda:0"
     outcome = history.outcome("good", CUDA, case)
@@ -106,6 +117,7 @@ def test_a_case_for_a_gpu_is_skipped_where_there_is_none(history: Project) -> No
     assert seconds is not None and math.isnan(seconds)  # n/a, not failed
 
 
+@pytest.mark.ci
 def test_a_block_beyond_the_limit_is_skipped_and_the_limit_named(history: Project) -> None:
     (reason,) = {
         record.reason
@@ -118,6 +130,7 @@ def test_a_block_beyond_the_limit_is_skipped_and_the_limit_named(history: Projec
     )
 
 
+@pytest.mark.ci
 def test_a_grid_beyond_the_limit_is_skipped_and_the_limit_named(history: Project) -> None:
     (reason,) = {
         record.reason
@@ -138,6 +151,7 @@ def test_asv_continuous_reports_the_slowdown_and_fails(project: Project, tmp_pat
     assert row_of(output, NUMBA).startswith("| + ")
 
 
+@pytest.mark.ci
 def test_asv_compare_shows_the_slowdown_and_the_failure(history: Project) -> None:
     slower = row_of(history.asv("compare", "good", "slower"), NUMBA)
     assert slower.startswith("| + ")
@@ -147,6 +161,7 @@ def test_asv_compare_shows_the_slowdown_and_the_failure(history: Project) -> Non
     assert "failed" in wrong
 
 
+@pytest.mark.ci
 def test_asv_show_prints_the_times_of_a_commit(history: Project) -> None:
     output = history.asv("show", "mended")
     for benchmark in ALL:
@@ -154,6 +169,7 @@ def test_asv_show_prints_the_times_of_a_commit(history: Project) -> None:
     assert "n=16384" in output
 
 
+@pytest.mark.ci
 def test_asv_publish_writes_a_graph_for_each_benchmark(history: Project, tmp_path: Path) -> None:
     output = tmp_path / "html"
     history.asv("publish", "--html-dir", str(output))
@@ -162,5 +178,6 @@ def test_asv_publish_writes_a_graph_for_each_benchmark(history: Project, tmp_pat
     assert all(any(output.glob(f"graphs/**/{benchmark}.json")) for benchmark in ALL)
 
 
+@pytest.mark.ci
 def test_asv_shows_the_kernels_source_as_the_benchmarks_code(history: Project) -> None:
     assert "def vector_add_numba(a, b, n):" in history.benchmarks()[NUMBA]["code"]

@@ -92,12 +92,15 @@ def test_a_numpy_case_imports_no_numba(modules: Modules) -> None:
     assert not imported & (NUMBA | CUDA)
 
 
+@pytest.mark.ci  # the test above has its rule for NumPy
 def test_a_numba_case_imports_no_cuda(modules: Modules) -> None:
     imported = modules("vector_add__numba_parallel")
     assert "numba" in imported
     assert not imported & CUDA
 
 
-@pytest.mark.parametrize("implementation", ["numpy", "numba_parallel"])
+@pytest.mark.parametrize(
+    "implementation", ["numpy", pytest.param("numba_parallel", marks=pytest.mark.ci)]
+)
 def test_what_only_people_see_is_not_imported(modules: Modules, implementation: str) -> None:
     assert not modules(f"mandelbrot__{implementation}") & FOR_PEOPLE

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from asv_project import HISTORY, Project
 
+pytestmark = pytest.mark.ci  # tests/report has its rules, with results written by hand
+
 View = dict[str, Any]
 
 

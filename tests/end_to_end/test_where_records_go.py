@@ -5,7 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from asv_project import Project
+
+pytestmark = pytest.mark.ci
+# tests/measure/test_asv_settings.py has each rule in asv's process, and test_asv_commands.py reads
+# the record of a history.
 
 INCREMENT = "suites.increment__numpy.time_kernel"
 ONLY = ("--quick", "--bench", "increment__numpy")

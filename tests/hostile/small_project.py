@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -14,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from result_files import CommitFiles
+
+from gpubench.cli import main
 
 COMMANDS = (
     ["check"],
@@ -75,19 +79,24 @@ def run(
     return done.returncode, *decoded
 
 
-def run_each(
-    project: Path, commands: list[list[str]], *python: str, how: Any = None, **variables: str
-) -> list[tuple[int, str, str]]:
+def run_each(project: Path, commands: list[list[str]], *python: str) -> list[tuple[int, str, str]]:
     """The same of several commands, one after another in one process: to start it takes longer
     than most of them."""
     done = subprocess.run(
         [sys.executable, *python, "-c", _EACH, json.dumps(commands)],
-        **{"cwd": project, "env": {**os.environ, **variables}, **(how or {})},
+        cwd=project,
         capture_output=True,
         timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     return [(code, said, told) for code, said, told in json.loads(done.stdout)]
+
+
+def run_here(project: Path, commands: list[list[str]]) -> list[tuple[int, str, str]]:
+    """The same in the process of the tests."""
+    with contextlib.chdir(project):
+        done = [CliRunner().invoke(main, command) for command in commands]
+    return [(each.exit_code, each.stdout, each.stderr) for each in done]
 
 
 _EACH = """

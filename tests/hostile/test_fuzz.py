@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from hostile_files import KINDS, SLOW, all_tried, suspicious  # noqa: E402
 
-TRIES = 20
+TRIES = 8
 
 
 @pytest.mark.parametrize("kind", KINDS)

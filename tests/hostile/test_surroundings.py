@@ -18,7 +18,15 @@ from pathlib import Path
 
 import pytest
 from result_files import CommitFiles
-from small_project import COMMANDS, as_anybody, make_small_project, run, run_each, thorough
+from small_project import (
+    COMMANDS,
+    as_anybody,
+    make_small_project,
+    run,
+    run_each,
+    run_here,
+    thorough,
+)
 
 from gpubench.record import to_line
 from gpubench.report.render import NEW_FOLDER_PREFIX, locked
@@ -61,7 +69,7 @@ def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, 
     assert said.startswith("gpubench: ") and "File too large" in said
     written = pages(project)
     assert not [name for name in written if NEW_FOLDER_PREFIX in name]
-    assert run(project, ["report"])[0] == 0
+    assert run_here(project, [["report"]])[0][0] == 0
     assert {name: pages(project)[name] for name in written} == written
 
 
@@ -91,24 +99,27 @@ def test_what_is_read_only_is_read_and_no_report_is_written(project: Path) -> No
 
 
 @pytest.mark.parametrize("home", [None, "/nonexistent", "/dev/null"])
-def test_nobody_needs_a_home(project: Path, home: str | None) -> None:
-    variables = {name: value for name, value in os.environ.items() if name != "HOME"}
+def test_nobody_needs_a_home(
+    project: Path, home: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
     if home:
-        variables["HOME"] = home
-    for code, _, said in run_each(project, [["check"], *READING], how={"env": variables}):
+        monkeypatch.setenv("HOME", home)
+    for code, _, said in run_here(project, [["check"], *READING]):
         assert (code, said) == (0, "")
 
 
-def test_nobody_needs_git(project: Path) -> None:
+def test_nobody_needs_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(project))
     commands = [["check"], ["compare", "aaaa", "bbbb"], *READING]
-    for code, _, said in run_each(project, commands, PATH=str(project)):
+    for code, _, said in run_here(project, commands):
         assert (code, said) == (0, "")
 
 
-@pytest.mark.parametrize("level", ["-O", "-OO"])
+@pytest.mark.parametrize("level", [thorough("-O"), "-OO"])
 def test_an_optimizing_python_reads_the_same(project: Path, level: str) -> None:
     commands = [["plan"], *READING]
-    expected = run_each(project, commands), pages(project)
+    expected = run_here(project, commands), pages(project)
     shutil.rmtree(project / "reports")
 
     assert (run_each(project, commands, level), pages(project)) == expected
@@ -120,44 +131,25 @@ def test_an_optimizing_python_reads_the_same(project: Path, level: str) -> None:
 )
 def test_a_project_may_lie_anywhere(tmp_path: Path, name: str) -> None:
     project = make_small_project(tmp_path / name)
-    # In one process: to start it takes longer than each of the commands.
-    done = subprocess.run(
-        [sys.executable, "-c", _ALL, json.dumps(COMMANDS[:9])],
-        cwd=project,
-        capture_output=True,
-        timeout=300,
-    )
-    said = done.stderr.decode(errors="surrogateescape")
-    assert done.returncode == 0, said
-    if said:  # DuckDB has no file there
+    done = run_here(project, COMMANDS[:9])
+    assert [code for code, *_ in done] == [0] * 9, done
+    for line in "".join(said for *_, said in done).splitlines():  # DuckDB has no file there
         assert name in ("?", "\udcff\udcfe")
-        for line in said.splitlines():
-            assert line.endswith("all results were read anew, and are not kept")
+        assert line.endswith("all results were read anew, and are not kept")
     assert "small" in (project / "reports/html/index.html").read_text()
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-_ALL = """
-import json, sys
-from gpubench.cli import main
-for command in json.loads(sys.argv[1]):
-    try:
-        main(command)
-    except SystemExit as end:
-        assert not end.code, command
-"""
-
-
 def test_lines_may_end_as_on_windows(project: Path) -> None:
     commands = [["plan", "--json"], READING[2]]
-    expected = run_each(project, commands)
+    expected = run_here(project, commands)
     files = CommitFiles(project / ".asv/results", "b" * 40, 19_001 * 86_400)
     files.facts(run="one").record(NUMPY, "n=4", values={"n": 4}, sizes=("n",))
     files.record_path.write_text("".join(map(to_line, files.lines)))
     for path in (project / "suites/small.yaml", *project.glob(".asv/results/*/*.json*")):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
-    assert run_each(project, commands) == expected
+    assert run_here(project, commands) == expected
     assert open_table(project / ".asv/results").problems == ()
 
 
@@ -175,19 +167,19 @@ def test_a_report_while_asv_writes_shows_what_is_whole(project: Path) -> None:
     asv = threading.Thread(target=write)
     asv.start()
     try:
-        done = run_each(project, READING * 2)
+        done = run_here(project, READING * 2)
     finally:
         writing.set()
         asv.join()
 
     assert [(code, "Traceback" in said) for code, _, said in done] == [(0, False)] * len(done)
-    assert run(project, READING[2])[1].splitlines()[-1] == "4"
+    assert run_here(project, [READING[2]])[0][1].splitlines()[-1] == "4"
 
 
 @pytest.mark.parametrize("share", [thorough(0.3), 0.6, thorough(0.9)])
 def test_a_report_that_was_killed_is_made_again(project: Path, share: float) -> None:
     begun = time.monotonic()
-    assert run(project, ["report"])[0] == 0
+    assert run(project, ["report"])[0] == 0  # in a process, as the one that is killed
     lasting, whole = time.monotonic() - begun, pages(project)
     shutil.rmtree(project / "reports")
     shutil.rmtree(project / ".asv/.gpubench-cache")
@@ -199,7 +191,7 @@ def test_a_report_that_was_killed_is_made_again(project: Path, share: float) -> 
 
     for name, content in pages(project).items():
         assert name.startswith(NEW_FOLDER_PREFIX) or content == whole[name]
-    assert run(project, ["report"])[::2] == (0, "")
+    assert run_here(project, [["report"]])[0][::2] == (0, "")
     assert pages(project) == whole
 
 
@@ -216,12 +208,11 @@ def test_of_what_reports_have_left_only_that_of_killed_ones_is_removed(
     (html / f"{NEW_FOLDER_PREFIX}link").symlink_to(victim)
     (html / f"{NEW_FOLDER_PREFIX}file").touch()
     os.mkfifo(html / f"{NEW_FOLDER_PREFIX}pipe")
-    command = [sys.executable, "-m", "gpubench", "report"]
 
     with locked(html / f"{NEW_FOLDER_PREFIX}at-work"):
-        done = subprocess.run(command, cwd=project, capture_output=True, timeout=300)
+        ((code, _, said),) = run_here(project, [["report"]])
 
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (code, said) == (0, "")
     left = {
         path.name.removeprefix(NEW_FOLDER_PREFIX) for path in html.glob(f"{NEW_FOLDER_PREFIX}*")
     }
@@ -240,7 +231,7 @@ def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
     files.write()
 
     asked = "select \"case\", status from results where commit[:1] = 'c' order by 1"
-    done = run_each(project, [*READING, ["query", asked, "--json"]])
+    done = run_here(project, [*READING, ["query", asked, "--json"]])
 
     assert all((code, said) == (0, "") for code, _, said in done)
     said = done[-1][1]

@@ -13,6 +13,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpubench.measure.bound_case import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.verification import verify
@@ -24,6 +26,13 @@ from gpubench.suite.loading import load_suites
 from gpubench.suite.model import DeclaredLaunch, Kernel
 
 FOLDER = Path(__file__).parents[2] / "suites"
+
+FIRST = {
+    *("vector_add.vector_add", "matmul.matmul", "reductions.sum", "sorting.sort"),
+    *("strings.crc32", "images.convolution"),
+}
+"""Kernels of each kind that ``make test`` compiles: element by element, in tiles, with atomic
+operations, in steps, on bytes and with neighbours. ``.ci/run`` compiles all of them."""
 
 SIZES = (1, 7, 9)
 """One, a prime that is one less than a block of ``BLOCKS``, and one more than it."""
@@ -79,6 +88,11 @@ def kernels_with(*backends: str) -> list[str]:
     """Return ``suite.kernel`` of each kernel that these backends run beside its baseline."""
     groups = (group for group in small_plan().groups() if group.backend in backends)
     return list(dict.fromkeys(_kernel(group) for group in groups if group.baseline is not None))
+
+
+def of_each(kernels: Iterable[str], others: pytest.MarkDecorator) -> list[Any]:
+    """Return kernels as parameters; those that are not in ``FIRST`` have a mark."""
+    return [one if one in FIRST else pytest.param(one, marks=others) for one in kernels]
 
 
 @cache

@@ -10,9 +10,12 @@ import pytest
 
 from gpubench.kernels import finance, random_numbers
 
-FORMULAS = [finance.black_scholes_numpy, finance.black_scholes_parallel]
-OPTIONS = [finance.option_numpy, finance.option_parallel]
-COUNTS = [finance.pi_numpy, finance.pi_parallel]
+FORMULAS = [
+    finance.black_scholes_numpy,
+    pytest.param(finance.black_scholes_parallel, marks=pytest.mark.ci),
+]
+OPTIONS = [finance.option_numpy, pytest.param(finance.option_parallel, marks=pytest.mark.ci)]
+COUNTS = [finance.pi_numpy, pytest.param(finance.pi_parallel, marks=pytest.mark.ci)]
 RATE, SPREAD = 0.02, 0.3
 
 
@@ -50,10 +53,11 @@ def test_three_quarters_and_a_little_of_the_points_are_inside(count):
     assert 4 * inside[0] / 1_000_000 == pytest.approx(math.pi, abs=5 * 1.64e-3)  # 5 deviations
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [1, 16383, 16385, 50_000])
 def test_both_forms_count_the_same_points_where_pieces_are_cut(n):
     found = np.zeros((2, 1), np.int64)
-    for count, inside in zip(COUNTS, found, strict=True):
+    for count, inside in zip((finance.pi_numpy, finance.pi_parallel), found, strict=True):
         count(n, np.uint64(7), inside)
     assert found[0] == found[1]
 

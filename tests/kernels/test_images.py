@@ -7,8 +7,11 @@ import pytest
 
 from gpubench.kernels import images
 
-CONVOLUTIONS = [images.convolution_numpy, images.convolution_parallel]
-MEDIANS = [images.median_numpy, images.median_parallel]
+CONVOLUTIONS = [
+    images.convolution_numpy,
+    pytest.param(images.convolution_parallel, marks=pytest.mark.ci),
+]
+MEDIANS = [images.median_numpy, pytest.param(images.median_parallel, marks=pytest.mark.ci)]
 SHAPES = [(1, 1), (1, 6), (3, 2), (4, 5), (5, 4), (6, 9)]
 
 

@@ -13,6 +13,7 @@ DTYPES = ("float32", "float64")
 ITERATIONS = 30
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (3, 300, 5), (5, 257, 259), (4, 256, 256), (9, 2, 513)]
 )
@@ -47,7 +48,9 @@ def test_multiply_writes_the_products() -> None:
     assert c.tolist() == [8, 15]
 
 
-@pytest.mark.parametrize("form", [reductions.norm_numpy, reductions.norm_parallel])
+@pytest.mark.parametrize(
+    "form", [reductions.norm_numpy, pytest.param(reductions.norm_parallel, marks=pytest.mark.ci)]
+)
 def test_the_norm_of_three_and_four_is_five(form: Any) -> None:
     out = np.empty(1)
     form(np.array([3.0, 4.0]), out)
@@ -55,13 +58,16 @@ def test_the_norm_of_three_and_four_is_five(form: Any) -> None:
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf])
-@pytest.mark.parametrize("form", [reductions.norm_numpy, reductions.norm_parallel])
+@pytest.mark.parametrize(
+    "form", [reductions.norm_numpy, pytest.param(reductions.norm_parallel, marks=pytest.mark.ci)]
+)
 def test_the_norm_keeps_nan_and_infinity(form: Any, special: float) -> None:
     out = np.zeros(1)
     form(np.array([1.0, special]), out)
     np.testing.assert_equal(out[0], special)
 
 
+@pytest.mark.ci
 def test_a_norm_in_single_precision_stays_accurate_over_many_terms() -> None:
     x, out = np.full(2**22, 0.1, np.float32), np.empty(1, np.float32)
     reductions.norm_parallel(x, out)
@@ -74,7 +80,10 @@ def test_matmul_writes_the_product() -> None:
     assert C.tolist() == [[11]]
 
 
-@pytest.mark.parametrize("form", [fractals.mandelbrot_numpy, fractals.mandelbrot_parallel])
+@pytest.mark.parametrize(
+    "form",
+    [fractals.mandelbrot_numpy, pytest.param(fractals.mandelbrot_parallel, marks=pytest.mark.ci)],
+)
 def test_mandelbrot_counts_the_steps_of_each_pixel(form: Any) -> None:
     counts = np.empty((5, 5))
     form(counts, ITERATIONS)
@@ -93,6 +102,7 @@ def _escape_time(c: complex) -> int:
     return ITERATIONS
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_parallel_picture_is_the_same_to_the_last_pixel(dtype: str) -> None:
     """Neither form fuses multiplications with additions, so that not even chaotic pixels differ."""

@@ -10,11 +10,23 @@ import pytest
 
 from gpubench.kernels import attention, learning, nearest, panels
 
-SOFTMAX = [learning.softmax_numpy, learning.softmax_parallel]
-LAYER_NORM = [learning.layer_norm_numpy, learning.layer_norm_parallel]
-ATTENTION = [attention.attention_numpy, attention.attention_parallel]
-K_NEAREST = [nearest.k_nearest_numpy, nearest.k_nearest_parallel]
-KMEANS = [nearest.kmeans_step_numpy, nearest.kmeans_step_parallel]
+SOFTMAX = [learning.softmax_numpy, pytest.param(learning.softmax_parallel, marks=pytest.mark.ci)]
+LAYER_NORM = [
+    learning.layer_norm_numpy,
+    pytest.param(learning.layer_norm_parallel, marks=pytest.mark.ci),
+]
+ATTENTION = [
+    attention.attention_numpy,
+    pytest.param(attention.attention_parallel, marks=pytest.mark.ci),
+]
+K_NEAREST = [
+    nearest.k_nearest_numpy,
+    pytest.param(nearest.k_nearest_parallel, marks=pytest.mark.ci),
+]
+KMEANS = [
+    nearest.kmeans_step_numpy,
+    pytest.param(nearest.kmeans_step_parallel, marks=pytest.mark.ci),
+]
 
 
 def normal(*shape, seed=1):

@@ -1,9 +1,9 @@
 """Every CUDA form of every suite at small, odd sizes, against its baseline.
 
 A device in software watches every access to memory. Launches are small ones, and those that the
-suites declare. `make test` runs the first kernel of each suite, and `.ci/run` all: so many cases
-that each value of an axis and of a launch is there, in one order of threads and blocks that is
-neither straight one. `make test-thorough` runs so many that any two values meet, in three orders.
+suites declare. `make test` runs a kernel of each kind, and `.ci/run` all: so many cases that each
+value of an axis and of a launch is there, in one order of threads and blocks that is neither
+straight one. `make test-thorough` runs so many that any two values meet, in three orders.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from library_cases import (
     in_pairs,
     kernels_with,
     name,
+    of_each,
     small_plan,
     with_each_value,
 )
@@ -38,8 +39,6 @@ MAX_THREADS = 2**17
 """Of a launch: suites declare larger ones, to show what a grid can hold."""
 
 KERNELS = kernels_with("numba_cuda")
-
-FIRST_OF_SUITES = {kernel.partition(".")[0]: kernel for kernel in reversed(KERNELS)}
 
 
 @cache
@@ -106,13 +105,7 @@ def of(kernel: str) -> list[Case]:
     return cases_of_kernels()[kernel]
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        kernel if kernel in FIRST_OF_SUITES.values() else pytest.param(kernel, marks=pytest.mark.ci)
-        for kernel in KERNELS
-    ],
-)
+@pytest.mark.parametrize("kernel", of_each(KERNELS, pytest.mark.ci))
 def test_the_cuda_forms_compute_what_the_baseline_computes(
     kernel: str, with_values: dict[str, Verified]
 ) -> None:

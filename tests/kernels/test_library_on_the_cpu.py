@@ -1,7 +1,7 @@
 """Every CPU form of every suite at small, odd sizes and each dtype, against its baseline.
 
-Compiling a form takes seconds for each dtype: ``make test`` takes the last dtype of a suite, which
-is the widest and has the tightest tolerances, and ``.ci/run`` the others too.
+Compiling a form takes seconds for each dtype: ``make test`` takes a kernel of each kind, in the
+last dtype of its suite, which is the widest and has the tightest tolerances. ``.ci/run`` takes all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from library_cases import by_kernel, checked_cases, fault, kernels_with, name, small_plan
+from library_cases import by_kernel, checked_cases, fault, kernels_with, name, of_each, small_plan
 
 from gpubench.plan.case import Case
 
@@ -30,7 +30,7 @@ def faults(cases: Iterable[Case]) -> dict[str, str]:
     return {name(case): found for case in cases if (found := fault(case))}
 
 
-@pytest.mark.parametrize("kernel", kernels_with(*BACKENDS))
+@pytest.mark.parametrize("kernel", of_each(kernels_with(*BACKENDS), pytest.mark.ci))
 def test_the_forms_compute_what_the_baseline_computes(
     kernel: str, cases: dict[str, list[Case]]
 ) -> None:

@@ -56,6 +56,7 @@ def test_vector_add_is_measured_the_way_tutorials_launch_it() -> None:
         assert kernel.arrays["a"].dtype == "float32"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("iterations", [100, 300, 1000])
 @pytest.mark.parametrize("n", [64, 512])
 def test_the_operations_of_mandelbrot_are_those_it_does(n: int, iterations: int) -> None:
@@ -66,6 +67,7 @@ def test_the_operations_of_mandelbrot_are_those_it_does(n: int, iterations: int)
     assert said == pytest.approx(8 * counts.sum(), rel=0.015)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_step_too_many_is_beyond_the_tolerance_of_mandelbrot(dtype: str) -> None:
     counts = np.empty((256, 256), dtype)

@@ -9,10 +9,19 @@ import pytest
 
 from gpubench.kernels import matrix_vector, small_matrices, transposes
 
-MATVECS = [matrix_vector.matvec_numpy, matrix_vector.matvec_parallel]
-SPMVS = [matrix_vector.spmv_numpy, matrix_vector.spmv_parallel]
-TRANSPOSES = [transposes.transpose_numpy, transposes.transpose_parallel]
-CHOLESKYS = [small_matrices.batched_cholesky_numpy, small_matrices.batched_cholesky_parallel]
+MATVECS = [
+    matrix_vector.matvec_numpy,
+    pytest.param(matrix_vector.matvec_parallel, marks=pytest.mark.ci),
+]
+SPMVS = [matrix_vector.spmv_numpy, pytest.param(matrix_vector.spmv_parallel, marks=pytest.mark.ci)]
+TRANSPOSES = [
+    transposes.transpose_numpy,
+    pytest.param(transposes.transpose_parallel, marks=pytest.mark.ci),
+]
+CHOLESKYS = [
+    small_matrices.batched_cholesky_numpy,
+    pytest.param(small_matrices.batched_cholesky_parallel, marks=pytest.mark.ci),
+]
 
 
 def normal(*shape, dtype="float64"):
@@ -59,6 +68,7 @@ def test_a_sparse_product_is_that_of_the_dense_matrix_with_its_empty_rows(spmv, 
     assert not found[list(empty)].any()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [255, 257, 3000])
 @pytest.mark.parametrize("rows", ["even", "skewed"])
 def test_a_sparse_product_with_ones_sums_rows_where_pieces_are_cut(n, rows):
@@ -84,6 +94,7 @@ def test_a_drawn_sparse_matrix_has_its_numbers_in_order(rows):
     assert (lengths.max() > 100 and lengths.min() == 0) == (rows == "skewed")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("k", [4, 16])
 def test_products_of_many_rotations_are_rotations_by_the_sums_of_their_angles(k):
     angles = np.random.default_rng(k).uniform(0, 7, (2, 70))
@@ -114,6 +125,7 @@ def test_a_factor_is_lower_and_gives_its_matrix_where_pieces_are_cut(cholesky, n
     assert (np.diagonal(L, axis1=1, axis2=2) > 0).all()
 
 
+@pytest.mark.ci
 def test_the_factor_of_the_matrix_of_minima_is_full_of_ones():
     place = np.arange(1.0, 10.0)
     A = np.minimum.outer(place, place)[np.newaxis]

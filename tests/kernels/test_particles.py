@@ -8,9 +8,15 @@ import pytest
 from gpubench.kernels import neighbours, particles
 
 GENERATOR = np.random.default_rng
-NBODY = [particles.nbody_numpy, particles.nbody_parallel]
-FORCES = [particles.lennard_jones_numpy, particles.lennard_jones_parallel]
-LISTS = [neighbours.neighbour_list_numpy, neighbours.neighbour_list_parallel]
+NBODY = [particles.nbody_numpy, pytest.param(particles.nbody_parallel, marks=pytest.mark.ci)]
+FORCES = [
+    particles.lennard_jones_numpy,
+    pytest.param(particles.lennard_jones_parallel, marks=pytest.mark.ci),
+]
+LISTS = [
+    neighbours.neighbour_list_numpy,
+    pytest.param(neighbours.neighbour_list_parallel, marks=pytest.mark.ci),
+]
 
 
 @pytest.mark.parametrize("accelerate", NBODY)

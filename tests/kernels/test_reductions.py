@@ -15,6 +15,7 @@ def uniform(n, dtype="float64"):
     return np.random.default_rng(n).random(n).astype(dtype)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", BEYOND_A_PIECE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_are_right_where_pieces_are_cut(n, dtype):
@@ -26,6 +27,7 @@ def test_sums_are_right_where_pieces_are_cut(n, dtype):
     assert out[0] == pytest.approx(x.astype("float64") @ y.astype("float64"), rel=tolerance)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", BEYOND_A_PIECE)
 def test_the_largest_number_is_found_where_pieces_are_cut(n):
     for place in (0, n // 2, n - 1):
@@ -36,6 +38,7 @@ def test_the_largest_number_is_found_where_pieces_are_cut(n):
         assert (largest[0], found[0]) == (2.0, place)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("numbers", "place"),
     [
@@ -55,13 +58,20 @@ def test_the_first_of_equals_counts_and_what_is_no_number_is_largest(numbers, pl
     np.testing.assert_equal(largest[0], x.max())
 
 
+@pytest.mark.ci
 def test_of_infinitely_small_numbers_the_first_is_the_largest():
     x, found = np.full(200_000, -np.inf), np.empty(1, np.int64)
     extremes.argmax_parallel(x, x, found, found)
     assert found[0] == x.argmax() == 0
 
 
-@pytest.mark.parametrize("form", [moments.mean_variance_numpy, moments.mean_variance_parallel])
+@pytest.mark.parametrize(
+    "form",
+    [
+        moments.mean_variance_numpy,
+        pytest.param(moments.mean_variance_parallel, marks=pytest.mark.ci),
+    ],
+)
 @pytest.mark.parametrize("n", [*BEYOND_A_PIECE, 2**24])
 def test_the_variance_of_numbers_far_from_zero_keeps_its_digits(form, n):
     x = moments.numbers_far_from_zero({"n": n, "dtype": "float32"}, np.random.default_rng(n))
@@ -74,6 +84,7 @@ def test_the_variance_of_numbers_far_from_zero_keeps_its_digits(form, n):
     assert abs(textbook - exact.var()) > 1e-4
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [*BEYOND_A_PIECE, 600_001])
 def test_running_sums_go_on_where_pieces_and_chunks_are_cut(n):
     x = np.random.default_rng(n).integers(-100, 100, n, dtype=np.int32)
@@ -82,6 +93,7 @@ def test_running_sums_go_on_where_pieces_and_chunks_are_cut(n):
     np.testing.assert_array_equal(out, np.cumsum(x, dtype=np.int32))
 
 
+@pytest.mark.ci
 def test_running_sums_wrap_around_in_every_form():
     x = np.full(5000, 2**30, np.int32)
     found, expected = np.empty_like(x), np.empty_like(x)
@@ -90,6 +102,7 @@ def test_running_sums_wrap_around_in_every_form():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("bins", [1, 7, 64, 1000])
 @pytest.mark.parametrize("n", [3, 4097, 300_001])
 def test_every_number_is_counted_once(n, bins):
@@ -100,6 +113,7 @@ def test_every_number_is_counted_once(n, bins):
     np.testing.assert_array_equal(counts, expected)
 
 
+@pytest.mark.ci
 def test_the_largest_number_below_one_is_in_the_last_bin():
     x = np.full(5, np.nextafter(np.float32(1), np.float32(0)), np.float32)
     for bins in range(1, 2000):
@@ -110,6 +124,7 @@ def test_the_largest_number_below_one_is_in_the_last_bin():
     assert counts[-1] == 5
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["spread", "hot"])
 def test_keys_are_hot_where_the_suite_says_so(kind):
     values = {"n": 300_001, "bins": 16, "keys": kind}

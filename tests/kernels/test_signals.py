@@ -7,7 +7,7 @@ import pytest
 
 from gpubench.kernels import signals
 
-FORMS = [signals.fft_numpy, signals.fft_parallel]
+FORMS = [signals.fft_numpy, pytest.param(signals.fft_parallel, marks=pytest.mark.ci)]
 
 
 def transformed(form, x):

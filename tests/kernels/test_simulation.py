@@ -8,9 +8,9 @@ import pytest
 from gpubench.kernels import simulation
 
 GENERATOR = np.random.default_rng
-ODES = [simulation.ode_numpy, simulation.ode_parallel]
-GATES = [simulation.gate_numpy, simulation.gate_parallel]
-SWEEPS = [simulation.ising_numpy, simulation.ising_parallel]
+ODES = [simulation.ode_numpy, pytest.param(simulation.ode_parallel, marks=pytest.mark.ci)]
+GATES = [simulation.gate_numpy, pytest.param(simulation.gate_parallel, marks=pytest.mark.ci)]
+SWEEPS = [simulation.ising_numpy, pytest.param(simulation.ising_parallel, marks=pytest.mark.ci)]
 
 
 @pytest.mark.parametrize("advance", ODES)
@@ -32,6 +32,7 @@ def test_half_the_step_has_a_sixteenth_of_the_error(advance):
     assert 1 / 24 < shares < 1 / 10
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
 def test_systems_are_advanced_alike_where_they_are_cut(n):
     start = simulation.lorenz_states({"n": n, "dtype": "float64"}, GENERATOR(n))
@@ -56,6 +57,7 @@ def test_a_gate_acts_on_its_qubit_alone(apply, target):
     assert np.linalg.norm(state) == pytest.approx(1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("target", [0, 5, 11, 12, 13])
 def test_both_forms_of_a_gate_agree_where_pieces_are_cut(target):
     values = {"qubits": 14, "dtype": "complex128"}
@@ -76,6 +78,7 @@ def test_without_heat_no_spin_turns_against_its_neighbours(sweep):
         before = energy(spins)
 
 
+@pytest.mark.ci
 def test_both_forms_turn_the_same_spins():
     limits = simulation.turning_limits({}, GENERATOR())
     one, other = (simulation.spins({"n": 37}, GENERATOR(1)) for _ in range(2))
@@ -86,6 +89,7 @@ def test_both_forms_turn_the_same_spins():
     assert abs(one.sum()) < one.size
 
 
+@pytest.mark.ci
 def test_an_order_that_is_there_survives_below_the_transition_and_not_above():
     """The magnetization per site of Onsager and Yang, (1 - sinh(2 K)**-4)**(1/8), at K = 0.6."""
     for coupling, low, high in ((0.6, 0.9, 1.0), (0.1, -0.1, 0.1)):

@@ -7,7 +7,7 @@ import pytest
 
 from gpubench.kernels import sorting
 
-FORMS = [sorting.sort_numpy, sorting.sort_parallel]
+FORMS = [sorting.sort_numpy, pytest.param(sorting.sort_parallel, marks=pytest.mark.ci)]
 
 
 def sorted_by(form, x):

@@ -7,10 +7,16 @@ import pytest
 
 from gpubench.kernels import cellular, stencils
 
-LINES = [stencils.stencil_1d_numpy, stencils.stencil_1d_parallel]
-PLANES = [stencils.jacobi_2d_numpy, stencils.jacobi_2d_parallel]
-SPACES = [stencils.heat_3d_numpy, stencils.heat_3d_parallel]
-LIVES = [cellular.game_of_life_numpy, cellular.game_of_life_parallel]
+LINES = [
+    stencils.stencil_1d_numpy,
+    pytest.param(stencils.stencil_1d_parallel, marks=pytest.mark.ci),
+]
+PLANES = [stencils.jacobi_2d_numpy, pytest.param(stencils.jacobi_2d_parallel, marks=pytest.mark.ci)]
+SPACES = [stencils.heat_3d_numpy, pytest.param(stencils.heat_3d_parallel, marks=pytest.mark.ci)]
+LIVES = [
+    cellular.game_of_life_numpy,
+    pytest.param(cellular.game_of_life_parallel, marks=pytest.mark.ci),
+]
 
 
 def line(stencil, a, side, middle):

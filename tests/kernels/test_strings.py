@@ -9,8 +9,11 @@ import pytest
 
 from gpubench.kernels import strings
 
-CHECKSUMS = [strings.crc32_numpy, strings.crc32_parallel]
-DISTANCES = [strings.edit_distance_numpy, strings.edit_distance_parallel]
+CHECKSUMS = [strings.crc32_numpy, pytest.param(strings.crc32_parallel, marks=pytest.mark.ci)]
+DISTANCES = [
+    strings.edit_distance_numpy,
+    pytest.param(strings.edit_distance_parallel, marks=pytest.mark.ci),
+]
 GENERATOR = np.random.default_rng
 
 

@@ -107,7 +107,7 @@ def test_no_page_without_pairs_speaks_of_speedups_or_baselines(tmp_path: Path) -
     assert not re.search(r"baseline became|speedups? of", json.dumps(pages["changes.html"]))
 
 
-@pytest.mark.parametrize("opened", [open_table, by_pattern])
+@pytest.mark.parametrize("opened", [pytest.param(open_table, marks=pytest.mark.ci), by_pattern])
 def test_a_store_read_and_shown_in_small_parts_gives_the_same_report(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Any
 ) -> None:

@@ -25,7 +25,7 @@ SCRIPT = (ENGINE.parent / "reports" / "compare.js").read_text(encoding="utf-8")
 
 def engine() -> Iterator[Path]:
     for path in sorted(ENGINE.rglob("*.py")):
-        if not {"kernels", "tests"} & {*path.parts}:
+        if not {"kernels", "tests"} & {*path.relative_to(ENGINE).parts}:
             yield path
 
 

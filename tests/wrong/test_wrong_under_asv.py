@@ -11,7 +11,8 @@ import pytest
 from asv_project import CHECKOUT, CUDA_SAMPLE, HERE, Project, isolated_environment
 from expectations import FOLDER, OUTCOMES, otherwise, outcome
 
-pytestmark = pytest.mark.end_to_end
+# test_wrong_under_time.py measures the same folder without asv.
+pytestmark = [pytest.mark.end_to_end, pytest.mark.ci]
 
 Rows = Mapping[str, Mapping[str, Any]]
 
