@@ -160,7 +160,8 @@ def _ratio(ratio: Ratio | None) -> dict[str, float | None] | None:
     return {"value": ratio.value, "low": ratio.low or None, "high": ratio.high}
 
 
-def _counted(change: CountedChange | None) -> dict[str, Any] | None:
+def counted_change_values(change: CountedChange | None) -> dict[str, Any] | None:
+    """Return what counts of a case say as JSON has it; ``None`` where they say nothing."""
     if change is None:
         return None
     costs = [{"count": pair.cost.name, "old": pair.old, "new": pair.new} for pair in change.pairs]
@@ -279,7 +280,9 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         values={"baseline": baseline_words},
     ),
     # The terminal has lines below the table for these: each reason once, and what was counted.
-    Column("counted", counted_words, values={"counted": lambda row: _counted(row.counted)}),
+    Column(
+        "counted", counted_words, values={"counted": lambda row: counted_change_values(row.counted)}
+    ),
     Column(
         "note",
         note_words,
