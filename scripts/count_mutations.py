@@ -93,11 +93,11 @@ def main() -> int:
         return _child(given.child)
     with recording(given, "numba-cuda"):
         chosen = [
-            *_in_turn(
+            *take_in_turn(
                 [[*by_hand()], *(edits_of(kind, change) for kind, change in WORSE.items())],
                 given.worse,
             ),
-            *_in_turn(
+            *take_in_turn(
                 [edits_of(kind, change) for kind, change in HARMLESS.items()], given.harmless
             ),
         ]
@@ -132,7 +132,7 @@ def _judged(worse: Counter[str], harmless: Counter[str]) -> int:
     return int(worse["found"] < FOUND_TARGET * right or alarms > 0)
 
 
-def _in_turn(kinds: Sequence[Sequence[Edit]], most: int) -> list[Edit]:
+def take_in_turn(kinds: Sequence[Sequence[Edit]], most: int) -> list[Edit]:
     """Return the first edit of each kind, then the second of each, and so on."""
     rows = zip_longest(*kinds)
     return [edit for edit in chain.from_iterable(rows) if edit is not None][:most]
@@ -147,21 +147,24 @@ def by_hand() -> Iterator[Edit]:
         yield Edit(kind, (module, name), f"{old} becomes {new}", text, text.replace(old, new))
 
 
-def edits_of(kind: str, change: Change) -> list[Edit]:
-    """Return an edit of this kind for each CUDA function that has a place for it."""
+def edits_of(kind: str, change: Change, functions: Finder = cuda_functions) -> list[Edit]:
+    """Return an edit of this kind for each of these functions that has a place for it."""
     found: dict[str, list[Edit]] = {}
     for path in sorted(KERNELS.glob("*.py")):
         text = path.read_text(encoding="utf-8")
-        count = sum(1 for _ in cuda_functions(ast.parse(text)))
+        count = sum(1 for _ in functions(ast.parse(text)))
         for number in range(count):
             tree = ast.parse(text)  # anew, since the change is made in it
-            outer, function = list(cuda_functions(tree))[number]
+            outer, function = list(functions(tree))[number]
             if said := change(function):
                 new = ast.unparse(ast.fix_missing_locations(tree))
                 edit = Edit(kind, (path.stem, outer), said, text, new)
                 found.setdefault(path.stem, []).append(edit)
-    return _in_turn([*found.values()], sum(map(len, found.values())))
+    return take_in_turn([*found.values()], sum(map(len, found.values())))
 
+
+Finder = Callable[[ast.Module], Iterator[tuple[str, ast.FunctionDef]]]
+"""Finds functions of a file, each with the name of the outermost function around it."""
 
 Change = Callable[[ast.FunctionDef], str | None]
 """Changes a function in place, and returns what it changed; ``None`` where there is no place."""
@@ -214,7 +217,7 @@ def barrier(function: ast.FunctionDef) -> str | None:
     """Have the block wait at the beginning of a kernel."""
     if any("device=True" in ast.unparse(one) for one in function.decorator_list):
         return None
-    function.body[_start(function) : _start(function)] = ast.parse("cuda.syncthreads()").body
+    function.body[start_of(function) : start_of(function)] = ast.parse("cuda.syncthreads()").body
     return "at the beginning"
 
 
@@ -236,7 +239,7 @@ def name_anew(function: ast.FunctionDef) -> str | None:
 def document(function: ast.FunctionDef) -> str | None:
     """Write another docstring, and all code without comments."""
     text = ast.Expr(ast.Constant("Say something else."))
-    function.body[: _start(function)] = [text]
+    function.body[: start_of(function)] = [text]
     return "docstring and comments"
 
 
@@ -262,7 +265,7 @@ WORSE: Mapping[str, Change] = {
 HARMLESS: Mapping[str, Change] = {"name": name_anew, "document": document, "order": reorder}
 
 
-def _start(function: ast.FunctionDef) -> int:
+def start_of(function: ast.FunctionDef) -> int:
     """Index of the first statement after the docstring."""
     return int(ast.get_docstring(function) is not None)
 

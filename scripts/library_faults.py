@@ -261,20 +261,38 @@ def kernels_that_use(function: Function) -> tuple[str, ...]:
     return tuple(sorted(k for k, roots in _roots().items() if function in _reached(roots)))
 
 
+def implementations_that_use(function: Function, backend: str) -> list[str]:
+    """Return ``suite.kernel.implementation`` of forms for a backend that use a function."""
+    return sorted(
+        name
+        for name, (of, root) in _implementations().items()
+        if of == backend and function in _reached(frozenset([root]))
+    )
+
+
 @cache
 def _roots() -> dict[str, frozenset[Function]]:
     """Return the functions of each kernel's implementations."""
+    found: dict[str, frozenset[Function]] = {}
+    for name, (_, root) in _implementations().items():
+        kernel = name.rpartition(".")[0]
+        found[kernel] = found.get(kernel, frozenset()) | {root}
+    return found
+
+
+@cache
+def _implementations() -> dict[str, tuple[str, Function]]:
+    """Return backend and function of each implementation that is a function of the library."""
+    from gpubench.plan.plan import build_plan
     from gpubench.suite.loading import load_suites
 
     found = {}
-    for loaded in load_suites([ROOT / "suites"]):
-        for name, kernel in loaded.suite.kernels.items():
-            paths = [
-                str(one.function or one.launcher or one.factory or "")
-                for one in kernel.implementations.values()
-            ]
-            functions = {_function(path) for path in paths if path.startswith("gpubench.kernels.")}
-            found[f"{loaded.suite.suite}.{name}"] = frozenset(functions)
+    for expansion in build_plan(load_suites([ROOT / "suites"]), gpu_count=1).expansions():
+        group, one = expansion.group, expansion.group.implementation
+        path = str(one.function or one.launcher or one.factory or "")
+        if path.startswith("gpubench.kernels."):
+            key = f"{group.loaded.suite.suite}.{group.kernel_name}.{group.implementation_name}"
+            found[key] = group.backend, _function(path)
     return found
 
 

@@ -23,6 +23,7 @@ from gpubench.analysis.between_runs import (
 )
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
+from gpubench.analysis.counted_change import CountedChange
 from gpubench.analysis.renamed import Rename, find_renames
 from gpubench.errors import ResultsError
 from gpubench.names import BenchmarkName, is_gpu
@@ -49,6 +50,9 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:6]
 """Verdicts that a reader of a comparison should see one by one."""
+
+OPEN: tuple[ComparisonVerdict, ...] = ("unclear", "suspect")
+"""Verdicts by which times do not decide."""
 
 CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
 """Verdicts that a time has changed: of these it is said what they rest on."""
@@ -182,6 +186,9 @@ class Difference:
     """Time that an unclear case needs about, measured alone; ``None`` where that is not known."""
     processes: tuple[int, int] | None = None
     """Processes of each side that it was judged by; ``None`` of what was not, or in turn."""
+    counted: CountedChange | None = None
+    """What counts say of a case that times leave open (``OPEN``); ``None`` where both sides do the
+    same work, or one has no counts."""
 
     @property
     def rests_on(self) -> str:
@@ -237,7 +244,9 @@ class SnapshotComparison:
         return tuple(
             item
             for item in self.differences
-            if item.verdict in DIFFERING or (item.basis == "in turn" and item.verdict == "unclear")
+            if item.verdict in DIFFERING
+            or item.counted
+            or (item.basis == "in turn" and item.verdict == "unclear")
         )
 
 

@@ -131,6 +131,12 @@ class CostPair:
         return difference > max(self.cost.tolerance * self.old, self.cost.slack)
 
     @property
+    def factor(self) -> float:
+        """By how much the cost changed, at least 1; a cost of 0 counts as 1."""
+        low, high = sorted((self.old, self.new))
+        return max(high, 1) / max(low, 1)
+
+    @property
     def words(self) -> str:
         """What the cost counts, and of which kernel where a case has several."""
         kernel = "" if self.kernel is None else f" of kernel {self.kernel}"
@@ -173,12 +179,13 @@ def total_costs(counts: CaseCounts) -> Mapping[str, int]:
 
 
 def costs_of_line(totals: Mapping[str, int]) -> Mapping[str, int]:
-    """Return costs of one line of code by their names, but for those of vectors on the CPU."""
+    """Return costs of one line of code by their names, but for shares."""
     lanes = LANES * totals.get("ptx_instructions", 0) - totals.get("ptx_thread_instructions", 0)
     return _counted_costs(totals) | {
         _EXCESS_SECTORS.name: excess_sectors(totals),
         _EXCESS_WAVEFRONTS.name: excess_wavefronts(totals),
         _INACTIVE_LANES.name: lanes,
+        **({_FLOP_INSTRUCTIONS.name: flops} if (flops := flop_instructions(totals)) else {}),
     }
 
 

@@ -6,17 +6,26 @@ the same compilers made; a machine has no part in them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
 
 from gpubench.analysis.causes import FactChange, changed_facts
-from gpubench.analysis.comparison import REPLACED
+from gpubench.analysis.comparison import OPEN, REPLACED, Difference, SnapshotComparison
 from gpubench.analysis.costs import CostPair, cost_pairs
+from gpubench.analysis.counted_change import find_counted_change
 from gpubench.record import ORDER_DEPENDENT
-from gpubench.results import CaseCounts, CaseName, Row, Snapshot, Table, natural_order
+from gpubench.results import (
+    CaseCounts,
+    CaseName,
+    LineCounts,
+    Row,
+    Snapshot,
+    Table,
+    natural_order,
+)
 
 COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
 """Facts of a run that decide which code is counted, beside the packages of NVIDIA's compiler."""
@@ -37,6 +46,10 @@ COUNT_VERDICTS: tuple[CountVerdict, ...] = get_args(CountVerdict)
 
 REFUSED: tuple[CountVerdict, ...] = ("grew", "lost")
 """Verdicts that ``--fail-on counts`` refuses."""
+
+
+CaseLines = tuple[Sequence[LineCounts], Sequence[LineCounts]]
+"""Lines of a case with their counts, before and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +204,26 @@ def _verdict(pair: CostPair, allowed: Mapping[str, float]) -> CountVerdict:
     share = allowed.get(pair.cost.name, allowed.get(pair.cost.group, pair.cost.tolerance))
     is_allowed = pair.new <= pair.old * (1 + share) or pair.new - pair.old <= pair.cost.slack
     return "allowed" if is_allowed else "grew"
+
+
+def with_counted(
+    comparison: SnapshotComparison,
+    counted: CountComparison,
+    lines_of: Callable[[CaseName], CaseLines],
+) -> SnapshotComparison:
+    """Add what counts say to the cases that times leave open."""
+    judged: dict[CaseName, list[CostPair]] = defaultdict(list)
+    for item in counted.differences:
+        if item.pair is not None and item.verdict != "not judged":
+            judged[item.name].append(item.pair)
+
+    def decide(item: Difference) -> Difference:
+        if item.verdict not in OPEN or item.name not in judged:
+            return item
+        change = find_counted_change(judged[item.name], *lines_of(item.name))
+        return replace(item, counted=change)
+
+    return replace(comparison, differences=tuple(map(decide, comparison.differences)))
 
 
 def find_count_changes(table: Table, snapshots: Sequence[Snapshot]) -> list[CountChange]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -22,10 +22,10 @@ from gpubench.errors import Exit, GpubenchError
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import SnapshotComparison
-    from gpubench.analysis.count_changes import CountComparison
+    from gpubench.analysis.count_changes import CaseLines, CountComparison
     from gpubench.plan.case import Case
     from gpubench.report.comparison_view import ComparisonView
-    from gpubench.results import CaseName, LineCounts, Row
+    from gpubench.results import CaseName, Row, Snapshot, Table
 
 T = TypeVar("T")
 
@@ -82,10 +82,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of both sides on one machine and environment, and the lines where some grew."""
+    """Counts of both sides on one machine and environment, and the lines of a case."""
 
     comparison: CountComparison
-    lines: Mapping[CaseName, Sequence[LineCounts]]
+    lines_of: Callable[[CaseName], CaseLines]
 
 
 @click.command()
@@ -170,8 +170,13 @@ def compare(**given: Any) -> None:
     if request.suspects and not request.measure:
         raise click.UsageError("--suspects says what --measure measures: give both")
     if request.measure:
+        from gpubench.analysis.count_changes import with_counted
+
         comparison, is_interrupted = _measure(request)
-        comparisons, counted = [comparison], _stored_counts(request)
+        counted = _stored_counts(request)
+        for of in counted:
+            comparison = with_counted(comparison, of.comparison, of.lines_of)
+        comparisons = [comparison]
     else:
         comparisons, counted = _compare_stored(request)
         is_interrupted = False
@@ -249,8 +254,7 @@ def _compare_stored(
     """Compare stored times and counts of each machine and environment that both sides have."""
     from gpubench.analysis.acknowledged import without_known_alarms
     from gpubench.analysis.comparison import compare_rows, paired, read_earlier_runs
-    from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
-    from gpubench.report.count_view import lines_where_counts_grew
+    from gpubench.analysis.count_changes import CountedSnapshot, compare_counts, with_counted
 
     open_once = cache(read_table)  # both sides are mostly of one folder
     before, after = (
@@ -268,7 +272,6 @@ def _compare_stored(
         judged = compare_rows(*pair, *rows, request.factor, earlier)
         known = without_known_alarms(judged, after.table)
         asv_names = {**before.table.asv_names, **after.table.asv_names}
-        comparisons.append(replace(known, asv_names=asv_names))
         was, now = (
             replace(counts, counts=_only(counts.counts, kept))
             for counts in (
@@ -277,9 +280,19 @@ def _compare_stored(
             )
         )
         compared = compare_counts(was, now, request.allowed)
-        lines_of = partial(after.table.count_lines, pair[1])
-        counted.append(Counted(compared, lines_where_counts_grew(compared, lines_of)))
+        sides = ((before.table, pair[0]), (after.table, pair[1]))
+        counted.append(Counted(compared, partial(_lines_of, sides)))
+        decided = with_counted(known, compared, counted[-1].lines_of)
+        comparisons.append(replace(decided, asv_names=asv_names))
     return comparisons, counted
+
+
+def _lines_of(
+    sides: tuple[tuple[Table, Snapshot], tuple[Table, Snapshot]], name: CaseName
+) -> CaseLines:
+    """Return the counted lines of a case on both sides."""
+    (before, was), (after, now) = sides
+    return before.count_lines(was, name), after.count_lines(now, name)
 
 
 def _kept_cases(
@@ -308,7 +321,7 @@ def _show(
 ) -> list[ComparisonView]:
     """Print the comparisons as asked; return them in words."""
     from gpubench.report.comparison_view import comparison_view
-    from gpubench.report.count_view import counts_json
+    from gpubench.report.count_view import counts_json, lines_where_counts_grew
     from gpubench.report.pull_request import ComparedSetup, pull_request_comment
     from gpubench.tables.comparisons import comparison_report, comparison_row
     from gpubench.tables.count_changes import count_report
@@ -325,7 +338,9 @@ def _show(
         print_json([*compared])
     elif request.as_markdown:
         setups = (
-            ComparedSetup(view, of.comparison, of.lines) if of else ComparedSetup(view)
+            ComparedSetup(view, of.comparison, lines_where_counts_grew(of.comparison, of.lines_of))
+            if of
+            else ComparedSetup(view)
             for view, of in both
         )
         echo(pull_request_comment([*setups]), nl=False)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     from gpubench.measure.bisecting import LineCommit
     from gpubench.measure.direct import Job
     from gpubench.measure.two_commits import TwoCommits
+    from gpubench.plan.case import Case
     from gpubench.tables.since import SinceReport
 
 
@@ -47,6 +48,11 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     callback=options.read_duration,
     help="How long at most, such as 10m or 1h; installing the two ends is extra.",
 )
+@click.option(
+    "--counts",
+    is_flag=True,
+    help="Search by what cases do in place of times: counted once at a commit, without noise.",
+)
 @options.environment
 @options.preset
 @options.where
@@ -58,6 +64,7 @@ def since(
     bad: str,
     sure: float,
     seconds: float,
+    counts: bool,
     environment: str | None,
     preset: str | None,
     where: str | None,
@@ -73,6 +80,10 @@ def since(
     commits follows first parents. What cannot be installed or measured is skipped, and the answer
     may be a range.
 
+    With --counts work is counted in place of times: Numba's code on the CPU, and CUDA kernels in
+    software. One run of a commit decides, so that a busy machine does not matter, and half of the
+    commits are left out at a time. What changes a time and no count is not found so.
+
     Exit code 1: the ends do not differ, or the time was over. Ctrl-C shows what is known so far.
     """
     from gpubench.measure.bisecting import read_line
@@ -83,6 +94,10 @@ def since(
     if not names:
         raise click.UsageError("Missing argument 'NAME': a suite or a kernel")
     cases = chosen_cases(names, preset, where, axes)
+    command = _command(names, environment, preset, where, axes, counts)
+    if counts:
+        _search_by_counts(cases, (good, bad), environment, preset, seconds, command, as_json)
+        return
     work = jobs_in_turn(cases)
     with ExitStack() as stack:
         say = stack.enter_context(narrated("making environments"))
@@ -101,7 +116,6 @@ def since(
         with interruptible() as interrupted:
             search.compare_ends()
             search.find_commit()
-    command = _command(names, environment, preset, where, axes)
     report = search.report
     if report is None:
         if as_json:
@@ -120,17 +134,71 @@ def since(
         sys.exit(Exit.FOUND)
 
 
+def _search_by_counts(
+    cases: Sequence[Case],
+    labels: tuple[str, str],
+    environment: str | None,
+    preset: str | None,
+    seconds: float,
+    command: str,
+    as_json: bool,
+) -> None:
+    """Find the commit that changed what a case does, and print the answer."""
+    from gpubench.cli.count_since import CountSearch
+    from gpubench.measure.bisecting import read_line
+    from gpubench.measure.counted_commits import CommitCounter, countable_jobs
+    from gpubench.measure.two_commits import installer_of
+    from gpubench.tables.count_since import (
+        count_ends_lines,
+        count_ends_row,
+        count_since_lines,
+        count_since_row,
+    )
+
+    jobs = countable_jobs(cases)
+    with ExitStack() as stack:
+        say = stack.enter_context(narrated("making an environment"))
+        event = partial(say, is_event=True)
+        installer = stack.enter_context(installer_of(jobs, environment, preset, event))
+        ends = [installer.find_commit(label) for label in labels]
+        line = read_line(installer.repository_path, *ends)
+        event(f"{len(line):,} commits from {ends[0][:8]} to {ends[1][:8]}, along first parents")
+        search = CountSearch(CommitCounter(installer, jobs), jobs, ends[0], line, seconds, say)
+        with interruptible() as interrupted:
+            search.count_ends()
+            search.find_commit()
+    report = search.report
+    if report is not None:
+        if as_json:
+            print_json(count_since_row(report, command))
+        else:
+            first, *rest = count_since_lines(report, command)
+            OUT.print(first, style="bold")
+            echo("\n".join(rest))
+    elif search.ends is not None:
+        if as_json:
+            print_json(count_ends_row(search.ends))
+        else:
+            echo("\n".join(count_ends_lines(search.ends)))
+    if interrupted:
+        sys.exit(Exit.INTERRUPTED)
+    if report is None or not report.bisection.is_found:
+        sys.exit(Exit.FOUND)
+
+
 def _command(
     names: Sequence[str],
     environment: str | None,
     preset: str | None,
     where: str | None,
     axes: Sequence[str],
+    counts: bool,
 ) -> str:
     """Return the command with its cases, without its ends."""
     given = (("--environment", environment), ("--preset", preset), ("--where", where))
     options_given = [word for name, value in given if value for word in (name, value)]
     options_given += [word for axis in axes for word in ("-a", axis)]
+    options_given += ["--counts"] if counts else []
     return shlex.join(["gpubench", "since", *names, *options_given])
 
 

@@ -38,7 +38,7 @@ from gpubench.measure.in_turn import Bench
 from gpubench.measure.observers.turns import FIRST_FILE, PIPES, TURNS_VARIABLE
 from gpubench.measure.outcomes import case_record
 from gpubench.processes import how_it_ended
-from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
+from gpubench.record import SUFFIX, CaseRecord, Line, RoundsRecord, RunRecord, parse_line
 from gpubench.statuses import RecordedStatus
 
 ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
@@ -107,15 +107,21 @@ class _Ended:
 class TwoCommits(Bench):
     """Two commits whose processes can be taken in turn; a ``Bench``."""
 
-    def __init__(self, sides: Sequence[CommitSide], installer: CommitInstaller) -> None:
-        """Start processes as the installer's configuration says.
+    def __init__(
+        self,
+        sides: Sequence[CommitSide],
+        installer: CommitInstaller,
+        launch_method: str | None = None,
+    ) -> None:
+        """Start processes by a launch method of asv's, else as the installer's configuration says.
 
         Two are alive at once where asv's servers start each with the variables of its side. What
         asv starts by ``spawn`` has those of this process.
         """
         self.sides = [*sides]
         self._installer = installer
-        self.is_alternating = installer.config.launch_method == "forkserver"
+        self._launch_method = launch_method or installer.config.launch_method
+        self.is_alternating = self._launch_method == "forkserver"
         self._spawners: list[Any] = []
 
     def put_in_place(self, side: int, label: str) -> CommitSide:
@@ -139,7 +145,7 @@ class TwoCommits(Bench):
 
         self.close()
         config = self._installer.config
-        method = config.launch_method or "auto"
+        method = self._launch_method or "auto"
         for side in self.sides:
             with environment(side.variables), _quiet():
                 try:
@@ -250,12 +256,12 @@ class TwoCommits(Bench):
 
         last: CaseRecord | None = None
         rounds: RoundsRecord | None = None
-        for line in self._take_lines(side):
+        for line in take_lines(side):
             if isinstance(line, RunRecord):
                 side.run = line
             elif isinstance(line, RoundsRecord):
                 rounds = line
-            elif last is None or last.status != "wrong":
+            elif isinstance(line, CaseRecord) and (last is None or last.status != "wrong"):
                 last = line
         record = last or case_record(job.case, job.time, "started")
         taken = rounds.rounds if rounds and rounds.rounds else samples
@@ -273,14 +279,15 @@ class TwoCommits(Bench):
         each_round = tuple((seconds,) for seconds in taken)
         return Measured(record, (each_round,), (rounds.disturbance if rounds else None,))
 
-    def _take_lines(self, side: CommitSide) -> Iterator[Any]:
-        """Yield what the last process of a side put on record, and remove it."""
-        for path in side.records.rglob(f"*{SUFFIX}"):
-            lines = path.read_bytes().splitlines()
-            path.unlink()
-            for line in lines:
-                with suppress(GpubenchError):  # of a later release
-                    yield parse_line(line)
+
+def take_lines(side: CommitSide) -> Iterator[Line]:
+    """Yield what the last processes of a side put on record, and remove it."""
+    for path in side.records.rglob(f"*{SUFFIX}"):
+        lines = path.read_bytes().splitlines()
+        path.unlink()
+        for line in lines:
+            with suppress(GpubenchError):  # of a later release
+                yield parse_line(line)
 
 
 class NotInstalled(GpubenchError):
@@ -346,8 +353,13 @@ class CommitInstaller:
         (self._temporary / FIRST_FILE).write_text(first)
         return pipes
 
-    def describe(self, label: str, folder: str) -> CommitSide:
-        """Return a commit with its environment, in this folder, before it is installed."""
+    def describe(
+        self, label: str, folder: str, patterns: Sequence[str] | None = None
+    ) -> CommitSide:
+        """Return a commit with its environment, in this folder, before it is installed.
+
+        ``patterns``: of asv's names of benchmarks with their cases, in place of all cases.
+        """
         with _quiet():
             commit = self.find_commit(label)
             records = self._temporary / folder
@@ -358,7 +370,9 @@ class CommitInstaller:
                 machine=machine_name(),
                 repository=self.repository_path,
                 attributes=ATTRIBUTES,
-                benchmarks=tuple(f"^{re.escape(name)}\\b" for name in sorted(self._wanted)),
+                benchmarks=tuple(
+                    patterns or (f"^{re.escape(name)}\\b" for name in sorted(self._wanted))
+                ),
                 timeout=self.config.default_benchmark_timeout,
             )
             with environment({VARIABLE: None}):

@@ -32,11 +32,13 @@ from gpubench.analysis.count_changes import (
     OTHER_COMPILER,
     OTHER_MODEL,
     OTHER_TARGET,
+    CaseLines,
     CountComparison,
     CountedSnapshot,
     compare_counts,
     is_of_a_compiler,
     target_words,
+    with_counted,
 )
 from gpubench.names import Value
 from gpubench.record import ORDER_DEPENDENT
@@ -58,7 +60,7 @@ from gpubench.report.machines import fact_words
 from gpubench.report.page import Page
 from gpubench.report.pull_request import ComparedSetup, pull_request_comment
 from gpubench.report.site import Navigation, Site, State, setup_label
-from gpubench.results import ABSENT, CaseCounts, History, Setup, Snapshot
+from gpubench.results import ABSENT, CaseCounts, CaseName, History, Setup, Snapshot
 from gpubench.results.facts import explains
 from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status
 
@@ -143,16 +145,7 @@ def build(history: History, site: Site) -> ComparePage:
     """Return the comparisons of one setup."""
     snapshots, setup = history.snapshots, history.setup
     newest = _newest(history, site) if len(snapshots) > 1 else None
-    others = tuple(
-        ShownComparison(
-            setup_label(other.setup),
-            _compared(snapshots[-1], other, site, FIRST),
-            counts_view(_counted(snapshots[-1], other, site), FIRST),
-            pair_address(snapshots[-1], other),
-            markdown="",
-        )
-        for other in _others(history, site)
-    )
+    others = tuple(_other(snapshots[-1], other, site) for other in _others(history, site))
     first = newest or (others[0] if others else None)
     state = State(
         "One commit so far",
@@ -191,10 +184,27 @@ def _others(history: History, site: Site) -> list[Snapshot]:
     return others[:MAX_SETUPS]
 
 
-def _compared(old: Snapshot, new: Snapshot, site: Site, most: int) -> ComparisonView:
+def _compared(
+    old: Snapshot, new: Snapshot, site: Site, counted: CountComparison, most: int
+) -> ComparisonView:
+    def lines_of(name: CaseName) -> CaseLines:
+        return site.table.count_lines(old, name), site.table.count_lines(new, name)
+
     rows = site.rows(old), site.rows(new)
     earlier = read_earlier_runs(site.table, (old, new))
-    return comparison_view(compare_rows(old, new, *rows, earlier=earlier), most=most)
+    compared = compare_rows(old, new, *rows, earlier=earlier)
+    return comparison_view(with_counted(compared, counted, lines_of), most=most)
+
+
+def _other(mine: Snapshot, other: Snapshot, site: Site) -> ShownComparison:
+    counted = _counted(mine, other, site)
+    return ShownComparison(
+        setup_label(other.setup),
+        _compared(mine, other, site, counted, FIRST),
+        counts_view(counted, FIRST),
+        pair_address(mine, other),
+        markdown="",
+    )
 
 
 def _verdict(newest: ShownComparison | None) -> str:
@@ -227,7 +237,8 @@ def newest_in_markdown(history: History, site: Site) -> str:
 
 def _newest(history: History, site: Site) -> ShownComparison:
     old, new = history.snapshots[-2:]
-    view, counted = _compared(old, new, site, MAX_COMPARED_ROWS), _counted(old, new, site)
+    counted = _counted(old, new, site)
+    view = _compared(old, new, site, counted, MAX_COMPARED_ROWS)
     return ShownComparison(
         "",
         view,

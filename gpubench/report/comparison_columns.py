@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.analysis.comparison import CHANGED, ComparisonVerdict, Difference
+from gpubench.analysis.counted_change import CountedChange
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.results import Ratio, Row
@@ -97,14 +98,39 @@ def reason_words(row: Difference) -> str:
     return "; ".join(filter(None, (rests_on, row.note)))
 
 
+def counted_words(row: Difference) -> str:
+    """Say what counts tell of a case that times leave open: ``times unclear; counted: 2.00x the
+    LLVM instructions (line 14)``; empty where they tell nothing."""
+    if row.counted is None:
+        return ""
+    times = "times unclear" if row.verdict == "unclear" else f"by times a {row.verdict}"
+    return f"{times}; counted: {counted_change_words(row.counted)}"
+
+
+def counted_change_words(change: CountedChange) -> str:
+    """Say by how much counts of a case changed, and at which line most of it is."""
+    words = [
+        f"{text.ratio(pair.new / pair.old)} the {pair.words}"
+        if pair.old and pair.new
+        else f"{pair.new:,} {pair.words}, before {pair.old:,}"
+        for pair in change.pairs
+    ]
+    if change.line:
+        file = "" if change.is_only_file else f" of {change.file}"
+        words[-1] += f" (line {change.line}{file})"
+    return text.join(words)
+
+
 def note_words(row: Difference) -> str:
-    """Say what a verdict rests on, what was not shown, and how the baseline's time changed."""
+    """Say what a verdict rests on, what was not shown, what counts tell, and how the baseline's
+    time changed."""
     doubt = ""
     if row.detectable:
         doubt = f"a change of {detectable_words(row)} would have shown"
     if row.seconds_to_decide:
         doubt = text.join(filter(None, (doubt, f"{more_time_words(row)} more would decide")))
-    return "; ".join(filter(None, (reason_words(row), doubt, baseline_words(row))))
+    said = (counted_words(row), reason_words(row), doubt, baseline_words(row))
+    return "; ".join(filter(None, said))
 
 
 def detectable_words(row: Difference) -> str:
@@ -132,6 +158,14 @@ def _ratio(ratio: Ratio | None) -> dict[str, float | None] | None:
     if ratio is None:
         return None
     return {"value": ratio.value, "low": ratio.low or None, "high": ratio.high}
+
+
+def counted_change_values(change: CountedChange | None) -> dict[str, Any] | None:
+    """Return what counts of a case say as JSON has it; ``None`` where they say nothing."""
+    if change is None:
+        return None
+    costs = [{"count": pair.cost.name, "old": pair.old, "new": pair.new} for pair in change.pairs]
+    return {"costs": costs, "file": change.file or None, "line": change.line or None}
 
 
 Words = Callable[[Difference], str]
@@ -245,7 +279,10 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         terminal_words=lambda row: text.factor(row.baseline),
         values={"baseline": baseline_words},
     ),
-    # The terminal states each reason once, below the table.
+    # The terminal has lines below the table for these: each reason once, and what was counted.
+    Column(
+        "counted", counted_words, values={"counted": lambda row: counted_change_values(row.counted)}
+    ),
     Column(
         "note",
         note_words,

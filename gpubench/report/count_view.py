@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpubench.analysis.costs import CostPair
-from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
+from gpubench.analysis.count_changes import (
+    CaseLines,
+    CountComparison,
+    CountDifference,
+    CountVerdict,
+)
 from gpubench.record import HintRecord
 from gpubench.report import text
 from gpubench.report.comparison_columns import BETTER, BROKEN, NO_LOOK, WORSE, Look
@@ -135,10 +140,9 @@ def has_counts(comparison: CountComparison) -> bool:
 
 
 def lines_where_counts_grew(
-    comparison: CountComparison, lines_of: Callable[[CaseName], Sequence[LineCounts]]
-) -> dict[CaseName, Sequence[LineCounts]]:
-    """Return the lines of cases of which a count grew; ``lines_of`` gives those of a case in the
-    newer snapshot."""
+    comparison: CountComparison, lines_of: Callable[[CaseName], CaseLines]
+) -> dict[CaseName, CaseLines]:
+    """Return the lines of cases of which a count grew."""
     grown = dict.fromkeys(one.name for one in comparison.differences if one.verdict == "grew")
     return {name: lines_of(name) for name in grown}
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpubench.analysis.comparison import ComparisonVerdict, Difference
-from gpubench.analysis.costs import costs_of_line
-from gpubench.analysis.count_changes import CountComparison, CountVerdict
+from gpubench.analysis.count_changes import CaseLines, CountComparison, CountVerdict
+from gpubench.analysis.counted_change import line_of_growth
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.comparison_columns import (
@@ -35,7 +35,7 @@ from gpubench.report.count_view import (
     has_counts,
     hints_of_lines,
 )
-from gpubench.results import CaseName, LineCounts
+from gpubench.results import CaseName
 
 MARKER = "<!-- gpubench compare -->"
 """First line of the Markdown: invisible, and lets a script find its own comment."""
@@ -90,13 +90,13 @@ class ComparedSetup:
     view: ComparisonView
     counted: CountComparison | None = None
     """``None`` where counts were not looked for."""
-    lines: Mapping[CaseName, Sequence[LineCounts]] = field(default_factory=dict)
-    """Of cases of which a count grew, after the change."""
+    lines: Mapping[CaseName, CaseLines] = field(default_factory=dict)
+    """Of cases of which a count grew."""
 
     @property
     def hints(self) -> list[str]:
         """What costs more than it must in these cases."""
-        return hints_of_lines(line for lines in self.lines.values() for line in lines)
+        return hints_of_lines(line for _, after in self.lines.values() for line in after)
 
 
 def pull_request_comment(setups: Sequence[ComparedSetup]) -> str:
@@ -315,7 +315,7 @@ def _count_row(rows: Sequence[CountRow], setup: ComparedSetup) -> str:
     """Return the row of the largest change of some, with how many cases there are, and the line."""
     row = rows[0]
     more = f" and {text.plural(len(rows) - 1, 'case')} more" if len(rows) > 1 else ""
-    place = escaped(_place_of(row, setup.lines.get(row.difference.name, ())))
+    place = escaped(_place_of(row, setup.lines.get(row.difference.name)))
     cells = (
         row.verdict, escaped(row.case) + more, row.count, row.before, row.after, row.change,
         place, escaped(row.note),
@@ -323,14 +323,13 @@ def _count_row(rows: Sequence[CountRow], setup: ComparedSetup) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _place_of(row: CountRow, lines: Sequence[LineCounts]) -> str:
+def _place_of(row: CountRow, lines: CaseLines | None) -> str:
     """Return the line that has most of what grew; empty where that is not known."""
     pair = row.difference.pair
-    if pair is None or row.difference.verdict != "grew":
+    if pair is None or lines is None or row.difference.verdict != "grew":
         return ""
-    shares = [(costs_of_line(line.counts).get(pair.cost.name, 0), line) for line in lines]
-    most, line = max(shares, key=lambda share: share[0], default=(0, None))
-    return f"{line.file}:{line.line}" if line and most > 0 else ""
+    line = line_of_growth(pair, *lines)
+    return f"{line.file}:{line.line}" if line else ""
 
 
 def escaped(value: str) -> str:

@@ -13,12 +13,14 @@ from rich.text import Text
 from gpubench.report import text
 from gpubench.report.comparison_columns import (
     TERMINAL_COLUMNS,
+    counted_words,
     look_of,
     reason_words,
     values_of,
 )
 from gpubench.report.comparison_view import ComparisonView, factor_in_words
 from gpubench.report.exports import plain
+from gpubench.report.findings import case_words
 from gpubench.results import CaseName
 from gpubench.tables.table import table
 
@@ -35,6 +37,9 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         yield Text("No case was found slower or faster.")
     else:
         yield Text("Nothing was compared: no case is on both sides.")
+    for row in view.rows:
+        if words := counted_words(row):
+            yield Text(f"{case_words(row.name)}: {words}")
     reasons = Counter((row.verdict, note) for row in view.rows if (note := reason_words(row)))
     for (verdict, note), count in reasons.items():
         yield Text(f"{verdict}, {text.plural(count, 'case')}: {note}")

@@ -94,6 +94,7 @@ def ends_lines(ends: EndsReport) -> Iterator[str]:
         yield words
     if any(evidence.verdict == "unclear" for _, evidence in ends.cases):
         yield "Give more --time, or fewer cases, to decide what is unclear."
+        yield "Counts have no noise: --counts searches by what Numba and CUDA kernels do."
 
 
 def since_lines(report: SinceReport, command: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from result_files import CommitFiles, launch
 from scripted_bench import KERNEL, OTHER, PLAIN, ScriptedBench, enter_project, scripted_side
 
 from gpubench.cli import main
@@ -68,7 +69,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
         monkeypatch.setattr("gpubench.measure.two_commits.two_commits", scripted)
         result = CliRunner().invoke(
-            main, ["compare", "--measure", "a", "b", *arguments], env={"COLUMNS": "120"}
+            main, ["compare", "--measure", "aaaa", "bbbb", *arguments], env={"COLUMNS": "120"}
         )
         assert result.exit_code == code, result.output
         return result
@@ -90,6 +91,21 @@ def test_what_is_slower_is_found_and_says_what_it_rests_on(run: Run) -> None:
     assert {"1.99×", "2.00×", "2.01×"} & {*words}
     assert "In turn: 3 cases, 11 pairs of processes of both commits in" in "\n".join(lines)
     assert lines[-1] == "1 slower and 2 same"
+
+
+def test_what_pairs_leave_unclear_stored_counts_decide(run: Run, tmp_path: Path) -> None:
+    for commit, instructions in (("a", 10_000), ("b", 20_000)):
+        files = CommitFiles(tmp_path / ".asv/results", commit * 40, 86_400)
+        counted = launch(grid=1, block=1, lines={14: {"ir_instructions": instructions}},
+                         ir_instructions=instructions)  # fmt: skip
+        files.time(KERNEL, "n=8", 1.0).record(KERNEL, "n=8")
+        files.counts(KERNEL, "n=8", counted, target="cpu", made_by="numba").write()
+
+    # Ctrl-C ends it before times can decide.
+    shown = run(ScriptedCommits(factors={}, stops_after=2), code=130).stdout
+
+    words = "times unclear; counted: 2.00× the LLVM instructions (line 14)"
+    assert f"s.k kernel n=8: {words}" in shown
 
 
 def test_json_has_pairs_and_basis_of_every_case(run: Run) -> None:
