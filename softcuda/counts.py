@@ -88,6 +88,8 @@ class AccessCounts:
     """Different sectors of global memory in the launch."""
     block_sectors: int
     """Different sectors of each block, added up."""
+    uneven: int = 0
+    """Requests in which ``step_x`` differs from lane to lane, as where an index comes from data."""
 
 
 @dataclass(frozen=True)

@@ -524,9 +524,9 @@ static void write_facts(FILE *out, const facts *one) {
   write_known(out, &one->step_x);
   write_known(out, &one->step_y);
   write_known(out, &one->pitch);
-  fprintf(out, "%llu, %llu, %llu, %llu]", (unsigned long long)one->uniform,
+  fprintf(out, "%llu, %llu, %llu, %llu, %llu]", (unsigned long long)one->uniform,
           (unsigned long long)one->padded, (unsigned long long)one->all.count,
-          (unsigned long long)one->by_block.count);
+          (unsigned long long)one->by_block.count, (unsigned long long)one->uneven);
 }
 
 static void write_off(FILE *out, const sc_grid *grid) {

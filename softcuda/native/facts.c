@@ -256,6 +256,7 @@ void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, 
   join(&f->step_x, &x);
   join(&f->step_y, &y);
   f->uniform += is_uniform(one);
+  f->uneven += x.state == SC_VARIES;
   if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes, ideal);
   if (space == SC_IN_GLOBAL && !add_places(all, f, block, one, &x, access->kind == SC_LOADS))
     all->failed = true;
