@@ -82,8 +82,8 @@ class AccessCounts:
     uniform: int
     """Requests whose lanes all have one place."""
     padded: int
-    """Of shared memory: wavefronts, by the addresses, if each row were one element longer, from the
-    first request with a conflict on."""
+    """Of shared memory: wavefronts, by the addresses, if each row were one element longer, and 4
+    bytes at least, from the first request with a conflict on."""
     sectors: int
     """Different sectors of global memory in the launch."""
     block_sectors: int

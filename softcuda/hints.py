@@ -328,7 +328,8 @@ def _conflict_words(
         cause = f"threads of a request stand {_bytes(one.pitch)} apart, in the same banks"
         if one.padded < MIN_PAD_GAIN * one.passes:
             predicted = Predicted(f"shared_{one.kind}_wavefronts", one.passes, one.padded)
-            return cause, f"pad rows of {elements} elements to {elements + 1}", predicted
+            longer = elements + max(1, BANK_BYTES // one.size)
+            return cause, f"pad rows of {elements} elements to {longer}", predicted
         if one.step_x == one.size and block[0] < WARP:
             cause = f"a warp has {WARP // block[0]} rows of the block, and their banks overlap"
             return cause, f"make blockDim.x a multiple of {WARP}", None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from gpubench.errors import GpubenchError
 from gpubench.measure.verify_cases import Verified
 from gpubench.names import format_shape
 from gpubench.plan.case import Case
-from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.record import CountsRecord, HintRecord, LaunchRecord
 from gpubench.report import text
 from gpubench.report.count_view import hint_words, occupancy_words
 from gpubench.report.declared_view import declared_words
@@ -35,6 +36,7 @@ from gpubench.work.bound import (
 )
 from gpubench.work.counting import MachineCode
 from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
+from gpubench.work.derived import LANES
 from gpubench.work.gpus import Gpu
 from gpubench.work.occupancy import widest_occupancy
 
@@ -230,6 +232,17 @@ def _hint_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
         yield Text(f"\n{name}: {text.plural(len(of_case), 'hint') if of_case else 'no hint'}")
         for _, line, hint in of_case:
             yield Text(f"  {line.file}:{line.line}: {hint_words(hint)}")
+            if command := _trial_command(case, hint):
+                yield Text(f"    to count that: {command}")
+
+
+def _trial_command(case: Case, hint: HintRecord) -> str | None:
+    """Return the command that counts what a hint proposes, where that is another block."""
+    if "blockDim.x" not in hint.change or case.block is None:
+        return None
+    rows = max(1, math.prod(case.block) // LANES)
+    name = f"{case.suite.suite}::{case.kernel_name} -a implementation={case.implementation_name}"
+    return f"gpubench count {name} --hints --try block={LANES}x{rows}"
 
 
 def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:
