@@ -32,7 +32,6 @@ from count_mutations import (
 )
 from figures import add_option, record, recording
 from library_faults import copies_of, kernels_that_use
-from mutations import working_copy
 
 TARGET = 1.0
 """Part of the edits that have exactly the hint which the edit calls for."""
@@ -117,19 +116,31 @@ def main() -> int:
     add_option(parser)
     given = parser.parse_args()
     with recording(given, "numba-cuda"):
-        edits = [edit for edit in _edits() if given.only in str(edit)]
-        users = [kernels_that_use(edit.function) for edit in edits]
-        with working_copy() as copy:
-            before = counts_of(copy, sorted({*chain.from_iterable(users)}))
-        if isinstance(before, str):
-            sys.exit(f"with nothing edited: {before}")
+        by_users: dict[tuple[str, ...], list[Edit]] = defaultdict(list)
+        for edit in _edits():
+            if given.only in str(edit):
+                by_users[kernels_that_use(edit.function)].append(edit)
         outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
-            found = pool.map(lambda *one: hints_after(*one, before, copies), edits, users)
-            for edit, said in zip(edits, found, strict=True):
-                outcomes[edit.kind][said.partition(":")[0]] += 1
-                print(f"{str(edit)[:76]:76} {said}", flush=True)
+            for found in pool.map(lambda one: _hints_of_all(*one, copies), by_users.items()):
+                for edit, said in found:
+                    outcomes[edit.kind][said.partition(":")[0]] += 1
+                    print(f"{str(edit)[:76]:76} {said}", flush=True)
         return _judged(outcomes)
+
+
+def _hints_of_all(
+    kernels: tuple[str, ...], edits: Sequence[Edit], copies: SimpleQueue[Path]
+) -> list[tuple[Edit, str]]:
+    """Return each edit of what these kernels use, with what it says."""
+    copy = copies.get()
+    try:
+        before = counts_of(copy, kernels)
+    finally:
+        copies.put(copy)
+    if isinstance(before, str):
+        raise RuntimeError(f"with nothing edited: {before}")
+    return [(edit, hints_after(edit, kernels, before, copies)) for edit in edits]
 
 
 def _edits() -> list[Edit]:

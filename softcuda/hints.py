@@ -314,9 +314,9 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
 
 
 def _parts_of(one: AccessCounts) -> int:
-    """Return the wavefronts of requests whose few lanes lie in all parts of the warp: 8 bytes go by
-    halves, 16 by quarters, and no bank has two lanes."""
-    return one.requests * one.size // BANK_BYTES if one.lanes < MIN_LANES * one.requests else 0
+    """Return the wavefronts of requests with lanes in all parts of the warp: 8 bytes go by halves, 16
+    by quarters. So many are no conflict, also where few lanes take part."""
+    return one.requests * one.size // BANK_BYTES
 
 
 def _conflict_words(
@@ -471,14 +471,14 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         return
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
-    parting = _worst_line(launch, "divergent_branches")
+    parting = _worst_line(launch, "waiting_lanes")
     guarded = _worst_line(launch, "guarded_off_lanes")
     if guarded and (not parting or counts["guarded_off_lanes"] > off / 2):
         file, line, number = guarded
         where = f"at this line guards turn {number:,} off"
     elif parting:
         file, line, number = parting
-        where = f"they part here {number:,} times"
+        where = f"those that part here are off {number:,} times"
     else:
         return
     if _is_loop(file, line):
