@@ -314,8 +314,8 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
 
 
 def _parts_of(one: AccessCounts) -> int:
-    """Return the wavefronts of requests with lanes in all parts of the warp: 8 bytes go by halves, 16
-    by quarters. So many are no conflict, also where few lanes take part."""
+    """Return the wavefronts of requests with lanes in all parts of the warp, where no bank has two:
+    8 bytes go by halves, 16 by quarters, also where few lanes take part."""
     return one.requests * one.size // BANK_BYTES
 
 
