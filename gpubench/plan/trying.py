@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +11,10 @@ from gpubench.errors import GpubenchError
 from gpubench.names import Value
 from gpubench.plan.case import Case
 from gpubench.plan.rules import SHAPES, value_text
+from gpubench.suite.expressions import Expression
+
+WARP = 32
+"""Threads of a warp (CUDA C++ Programming Guide, "SIMT Architecture")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +81,31 @@ def _others(case: Case, name: str) -> dict[str, Value]:
 def without_axis(axes: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the texts ``NAME=VALUES`` of other axes."""
     return tuple(text for text in axes if axis_of(text) != name)
+
+
+def proposed_value(case: Case, change: str) -> str | None:
+    """Return what a hint's change is for this case, as ``NAME=VALUE``: the axis ``pad...`` that
+    makes rows longer, a block of whole warps, or the axis that the block follows from. ``None``
+    where the change is another."""
+    return _padded(case, change) or _widened(case, change)
+
+
+def _padded(case: Case, change: str) -> str | None:
+    lengths = re.fullmatch(r"pad rows of (\d+) elements to (\d+)", change)
+    axes = {name: value for name, value in case.values.items() if name.startswith("pad")}
+    if lengths is None or len(axes) != 1:
+        return None
+    ((name, value),) = axes.items()
+    more = int(lengths[2]) - int(lengths[1])
+    return f"{name}={value + more}" if isinstance(value, int) else None
+
+
+def _widened(case: Case, change: str) -> str | None:
+    launch = case.implementation.launch
+    if "blockDim.x" not in change or case.block is None or launch is None:
+        return None
+    extents = [extent for block in launch.blocks() for extent in block]
+    formulas = (extent for extent in extents if isinstance(extent, Expression))
+    axes = {name for formula in formulas for name in formula.names if name in case.values}
+    rows = max(1, math.prod(case.block) // WARP)
+    return f"{axes.pop()}={WARP}" if len(axes) == 1 else f"block={WARP}x{rows}"

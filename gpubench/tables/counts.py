@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,12 +17,12 @@ from gpubench.errors import GpubenchError
 from gpubench.measure.verify_cases import Verified
 from gpubench.names import format_shape
 from gpubench.plan.case import Case
+from gpubench.plan.trying import proposed_value
 from gpubench.record import CountsRecord, HintRecord, LaunchRecord
 from gpubench.report import text
 from gpubench.report.count_view import hint_words, occupancy_words
 from gpubench.report.declared_view import declared_words
 from gpubench.statuses import FAILURES
-from gpubench.suite.expressions import Expression
 from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
@@ -37,7 +36,6 @@ from gpubench.work.bound import (
 )
 from gpubench.work.counting import MachineCode
 from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
-from gpubench.work.derived import LANES
 from gpubench.work.gpus import Gpu
 from gpubench.work.occupancy import widest_occupancy
 
@@ -238,18 +236,12 @@ def _hint_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
 
 
 def _trial_command(case: Case, hint: HintRecord) -> str | None:
-    """Return the command that counts what a hint proposes, where that is another block, or another
-    value of the axis that the block follows from."""
-    launch = case.implementation.launch
-    if "blockDim.x" not in hint.change or case.block is None or launch is None:
+    """Return the command that counts what a hint proposes, where that is known."""
+    value = proposed_value(case, hint.change)
+    if value is None:
         return None
-    extents = [extent for block in launch.blocks() for extent in block]
-    formulas = (extent for extent in extents if isinstance(extent, Expression))
-    axes = {name for formula in formulas for name in formula.names if name in case.values}
-    rows = max(1, math.prod(case.block) // LANES)
-    change = f"{axes.pop()}={LANES}" if len(axes) == 1 else f"block={LANES}x{rows}"
     name = f"{case.suite.suite}::{case.kernel_name} -a implementation={case.implementation_name}"
-    return f"gpubench count {name} --hints --try {change}"
+    return f"gpubench count {name} --hints --try {value}"
 
 
 def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:

@@ -11,9 +11,9 @@ from gpubench.plan.asked import with_values
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan
 from gpubench.plan.rules import selected
-from gpubench.plan.trying import pair_up, without_axis
+from gpubench.plan.trying import pair_up, proposed_value, without_axis
 
-PlanOf = Callable[[str], Plan]
+PlanOf = Callable[..., Plan]
 
 KERNEL = """
 sizes: {n: [8, 16]}
@@ -52,3 +52,41 @@ def test_where_nothing_differs_that_is_said(text: str, plan_of: PlanOf) -> None:
 
 def test_the_axis_that_is_tried_keeps_none_of_its_values() -> None:
     assert without_axis(("n=8", "tile=4", " tile = 8"), "tile") == ("n=8",)
+
+
+LAUNCHED = """
+sizes: {n: [64]}
+parameters: {tile: [8], padding: [0]}
+arrays: {a: {shape: [n], dtype: float32, intent: inout}}
+call: [a, a, padding]
+implementations:
+  numpy: {function: "gpubench.kernels.elementwise:vector_add_numpy"}
+  plain:
+    function: "gpubench.kernels.elementwise:vector_add_cuda"
+    backend: numba_cuda
+    launch: {block: [[4, 64]], grid: cover}
+  tiled:
+    function: "gpubench.kernels.elementwise:vector_add_cuda"
+    backend: numba_cuda
+    launch: {block: [[tile, 4]], grid: cover}
+devices: [cpu, "cuda:0"]
+"""
+WIDER = "make blockDim.x a multiple of 32"
+
+
+@pytest.mark.parametrize(
+    ("implementation", "change", "value"),
+    [
+        ("plain", "pad rows of 32 elements to 33", "padding=1"),
+        ("plain", "pad rows of 32 elements to 36", "padding=4"),
+        ("plain", WIDER, "block=32x8"),
+        ("tiled", WIDER, "tile=32"),  # a block alone would not fit the tile
+        ("plain", "let threadIdx.x choose the last index", None),
+    ],
+)
+def test_a_hint_says_which_value_its_change_is(
+    implementation: str, change: str, value: str | None, plan_of: PlanOf
+) -> None:
+    plan = plan_of(LAUNCHED, gpu_count=1)
+    case = next(one for one in plan.cases() if one.implementation_name == implementation)
+    assert proposed_value(case, change) == value
