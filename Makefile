@@ -127,6 +127,7 @@ faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and
 	$(BIN)/python scripts/cuda_path_faults.py $(RECORDED)
 	$(BIN)/python scripts/numba_cuda_tests.py $(RECORDED)
 	$(BIN)/python scripts/count_mutations.py $(RECORDED)
+	$(BIN)/python scripts/hint_mutations.py $(RECORDED)
 	$(BIN)/python scripts/count_cost.py $(RECORDED)
 	$(if $(RECORD),$(BIN)/python scripts/measurements_page.py)
 

@@ -29,7 +29,7 @@ from mutations import broken, run_in, working_copy
 
 from gpubench.analysis.costs import cost_pairs
 from gpubench.results import CaseCounts
-from gpubench.results.counts import read_profile
+from gpubench.results.counts import LineCounts, read_lines, read_profile
 
 TIMEOUT_SECONDS = 600.0
 PRESET = "smoke"
@@ -47,6 +47,7 @@ BY_HAND = (
         "pitch = square",
     ),
     ("padding", "strings", "crc32_staged_cuda", "_PITCH = 36", "_PITCH = 32"),
+    ("padding", "attention", "make_attention_tiled", "// tile, d + 1 ", "// tile, d "),
     ("padding", "nearest", "_group_by_block", "counts.size, d + 1 - d % 2", "counts.size, d"),
     ("width", "strings", "crc32_staged_cuda", "_CHUNK = 32", "_CHUNK = 16"),
     ("width", "nearest", "make_k_nearest_tiled", "_TILE = 64", "_TILE = 32"),
@@ -58,6 +59,15 @@ SPREAD = (
     " + cuda.threadIdx.x % 32 * (cuda.blockDim.x // 32) + cuda.threadIdx.x // 32"
 )
 """In place of ``cuda.grid(1)``: the indices of a block of whole warps, a warp's far apart."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a case did."""
+
+    counts: CaseCounts
+    lines: tuple[LineCounts, ...]
+    """With their hints."""
 
 
 @dataclass(frozen=True)
@@ -324,40 +334,50 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def noticed(
-    edit: Edit, kernels: Sequence[str], before: Mapping[str, CaseCounts], copies: SimpleQueue[Path]
+    edit: Edit, kernels: Sequence[str], before: Mapping[str, Counted], copies: SimpleQueue[Path]
 ) -> str:
     """Return the first cost that grew, or that none did, or why the edit is none."""
-    copy = copies.get()
-    file = f"gpubench/kernels/{edit.function[0]}.py"
-    try:
-        with broken(copy, file, edit.old, edit.new):
-            after = counts_of(copy, kernels)
-    finally:
-        copies.put(copy)
+    after = counted_after(edit, kernels, copies)
     if isinstance(after, str):
         return f"not right: {after}"
-    for case, counts in after.items():
-        for pair in cost_pairs(before[case], counts):
+    for case, one in after.items():
+        for pair in cost_pairs(before[case].counts, one.counts):
             if pair.new > pair.old:
                 return f"found: {pair.cost.words} {pair.old:,} to {pair.new:,} ({case})"
     return "NOT FOUND"
 
 
-def counts_of(copy: Path, kernels: Sequence[str]) -> dict[str, CaseCounts] | str:
+def counted_after(
+    edit: Edit, kernels: Sequence[str], copies: SimpleQueue[Path]
+) -> dict[str, Counted] | str:
+    """Return what the CUDA cases of kernels do with an edit, or what is not right."""
+    copy = copies.get()
+    file = f"gpubench/kernels/{edit.function[0]}.py"
+    try:
+        with broken(copy, file, edit.old, edit.new):
+            return counts_of(copy, kernels)
+    finally:
+        copies.put(copy)
+
+
+def counts_of(copy: Path, kernels: Sequence[str]) -> dict[str, Counted] | str:
     """Return the counts of the CUDA cases of kernels in a copy, or what is not right."""
     command = ["scripts/count_mutations.py", "--child", *kernels]
     done = run_in(copy, command, TIMEOUT_SECONDS, GPUBENCH_SOFTCUDA="1", SOFTCUDA_TIMEOUT="30")
     lines = done.output.strip().splitlines() or [""]
     if done.code != 0:
         return lines[-1][:200]
-    return {case: read_profile(profile) for case, profile in json.loads(lines[-1]).items()}
+    return {
+        case: Counted(read_profile(profile), read_lines(of_lines))
+        for case, (profile, of_lines) in json.loads(lines[-1]).items()
+    }
 
 
 def _child(kernels: list[str]) -> int:
     """Print the counts of all CUDA cases of these kernels, or the first that is not right."""
     from gpubench.measure.verify_cases import Manner, verified
     from gpubench.plan.plan import build_plan
-    from gpubench.results.counts import profile_text
+    from gpubench.results.counts import lines_text, profile_text
     from gpubench.suite.loading import load_suites
 
     cases = [
@@ -373,7 +393,7 @@ def _child(kernels: list[str]) -> int:
         if one.status != "right" or one.counts is None:
             print(f"{one.status}: {one.reason} ({name})")
             return 1
-        profiles[name] = profile_text(one.counts)
+        profiles[name] = profile_text(one.counts), lines_text(one.counts)
     print(json.dumps(profiles))
     return 0
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     from gpubench.measure.direct import Job, Measured, Twins
     from gpubench.measure.verify_cases import Manner, Verified
     from gpubench.plan.case import Case
+    from gpubench.plan.trying import Trial
     from gpubench.results import Ratio, Row
 
 
@@ -282,6 +283,14 @@ def verify(
     "most three a kernel.",
 )
 @click.option(
+    "--try",
+    "tried",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Count each case with these values of an axis too, declared or not, and show which counts "
+    "and hints change: --try block=32x8 --try padding=1. Repeatable; each is tried alone.",
+)
+@click.option(
     "--gpu",
     "gpu_names",
     multiple=True,
@@ -313,6 +322,7 @@ def count(
     axes: tuple[str, ...],
     lines: bool,
     hints: bool,
+    tried: tuple[str, ...],
     gpu_names: tuple[str, ...],
     cpu: bool,
     machine: bool,
@@ -333,11 +343,14 @@ def count(
     from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import counts, verdicts
+    from gpubench.tables import trials as trial_tables
     from gpubench.work.gpus import load_gpu
 
     gpus = [*map(load_gpu, gpu_names)]
     preset = preset or _quick_preset(names)
     chosen = chosen_cases(names, preset, where, axes, device_count())
+    if cpu and tried:
+        raise GpubenchError("--try counts CUDA kernels: leave --cpu out")
     if cpu:
         on_cpu = [case for case in chosen if case.device == CPU]
         _count_on_cpu(
@@ -352,15 +365,45 @@ def count(
             "no case that is named runs on a CUDA device, and only CUDA kernels are counted; "
             "`gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
+    trials = _trials(cases, names, preset, where, axes, tried)
+    known = {(case.group.title, case.identity) for case in cases}
+    after = {(one.after.group.title, one.after.identity): one.after for one in trials}
+    others = [case for name, case in after.items() if name not in known]
     manner = verify_cases.Manner(in_software=True, count=True, code=lines or bool(gpus))
-    rows, is_interrupted = _verified_now(cases, manner, "counting")
+    every, is_interrupted = _verified_now([*cases, *others], manner, "counting")
+    rows = every[: len(cases)]
+    compared = trial_tables.compare_trials(trials, every)
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
         listed = [counts.case_row(*row, gpus, lines=lines, hints=hints) for row in rows]
-        print_json({"preset": preset, "facts": run_facts(), "cases": listed})
+        shown = {"tried": trial_tables.trial_rows(compared)} if tried else {}
+        print_json({"preset": preset, "facts": run_facts(), "cases": listed, **shown})
     else:
         OUT.print(*counts.report(rows, place, gpus, lines=lines, hints=hints), sep="\n")
-    _exit_with(rows, is_interrupted)
+        if compared:
+            OUT.print(*trial_tables.report(compared), sep="\n")
+    _exit_with(every, is_interrupted)
+
+
+def _trials(
+    cases: Sequence[Case],
+    names: Sequence[str],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    tried: Sequence[str],
+) -> list[Trial]:
+    """Return what ``--try`` asks for; what ``-a`` keeps of that axis are the values before."""
+    from gpubench.backends.devices import is_cuda
+    from gpubench.backends.software import device_count
+    from gpubench.plan.trying import axis_of, pair_up, without_axis
+
+    trials: list[Trial] = []
+    for text in tried:
+        kept = *without_axis(axes, axis_of(text)), text
+        others = chosen_cases(names, preset, where, kept, device_count())
+        trials += pair_up(cases, [case for case in others if is_cuda(case.device)], text)
+    return trials
 
 
 def _count_on_cpu(

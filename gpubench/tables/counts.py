@@ -17,7 +17,8 @@ from gpubench.errors import GpubenchError
 from gpubench.measure.verify_cases import Verified
 from gpubench.names import format_shape
 from gpubench.plan.case import Case
-from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.plan.trying import proposed_value
+from gpubench.record import CountsRecord, HintRecord, LaunchRecord
 from gpubench.report import text
 from gpubench.report.count_view import hint_words, occupancy_words
 from gpubench.report.declared_view import declared_words
@@ -230,6 +231,17 @@ def _hint_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
         yield Text(f"\n{name}: {text.plural(len(of_case), 'hint') if of_case else 'no hint'}")
         for _, line, hint in of_case:
             yield Text(f"  {line.file}:{line.line}: {hint_words(hint)}")
+            if command := _trial_command(case, hint):
+                yield Text(f"    to count that: {command}")
+
+
+def _trial_command(case: Case, hint: HintRecord) -> str | None:
+    """Return the command that counts what a hint proposes, where that is known."""
+    value = proposed_value(case, hint.change)
+    if value is None:
+        return None
+    name = f"{case.suite.suite}::{case.kernel_name} -a implementation={case.implementation_name}"
+    return f"gpubench count {name} --hints --try {value}"
 
 
 def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:

@@ -82,12 +82,14 @@ class AccessCounts:
     uniform: int
     """Requests whose lanes all have one place."""
     padded: int
-    """Of shared memory: wavefronts, by the addresses, if each row were one element longer, from the
-    first request with a conflict on."""
+    """Of shared memory: wavefronts, by the addresses, if each row were one element longer, and 4
+    bytes at least, from the first request with a conflict on."""
     sectors: int
     """Different sectors of global memory in the launch."""
     block_sectors: int
     """Different sectors of each block, added up."""
+    uneven: int = 0
+    """Requests in which ``step_x`` differs from lane to lane, as where an index comes from data."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,14 @@ COUNTS: tuple[Count, ...] = (
         None,
         "branches at which lanes of a warp go different ways",
     ),
+    Count(
+        "waiting_lanes",
+        "lanes",
+        "thread",
+        None,
+        "lanes that have parted from others at this branch, once for each instruction that those "
+        "execute until they meet, or to the end where they do not",
+    ),
     Count("barriers", "barriers", "warp", None, "arrivals of warps at barriers of the block"),
     _flops(16, "half (float16, bfloat16)", "h"),
     _flops(32, "single", "f"),
@@ -376,7 +386,7 @@ def _launch(
         description = _describe(said["library"])
         executed = said.get("blocks")
         if executed is None:  # an empty kernel: nothing has run
-            executed = [[description["kernels"][said["kernel"]], warps, threads, 0]]
+            executed = [[description["kernels"][said["kernel"]], warps, threads, 0, 0]]
         of_lines = _sum_lines(description, executed, said)
         accesses = tuple(_accesses(description, said))
         counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
@@ -408,13 +418,14 @@ def _sum_lines(
 ) -> dict[tuple[int, int], Counter[str]]:
     """Return what each line did, by the numbers of files and lines."""
     of_lines: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-    for number, warps, lanes, divergent in executed:
+    for number, warps, lanes, divergent, waited in executed:
         for file, line, row in description["rows"][number]:
             sums = of_lines[file, line]
             for name, each in row.items():
                 sums[name] += each * (lanes if _LEVELS[name] == "thread" else warps)
         if divergent and (place := description["branches"][number]):
             of_lines[tuple(place)]["divergent_branches"] += divergent
+            of_lines[tuple(place)]["waiting_lanes"] += waited
     for number, lanes in said.get("off", ()):
         _, _, _, file, line, _ = description["accesses"][number]
         of_lines[file, line]["guarded_off_lanes"] += lanes

@@ -1,7 +1,8 @@
 """Hints: which line of a kernel costs more than it must, why, and what to change.
 
 A hint rests on exact counts of ``softcuda.counts`` and says nothing of time. Rules look at counts
-by access and by line, never at what a line looks like; the text of a line only names its literal.
+by access and by line, never at what a line looks like; the text of a line only names its literal,
+and tells a loop from a choice.
 ``docs/softcuda.md`` lists the rules.
 """
 
@@ -27,6 +28,8 @@ MIN_CONFLICTS = 1.5
 """Wavefronts over the ideal."""
 MIN_LANES = 8
 """Of a request on average; with fewer, lanes that are off are the matter."""
+MIN_UNEVEN = 0.5
+"""Of the requests; a border that wraps around makes fewer of them uneven."""
 MAX_FIELDS = 8
 """Elements between neighbours that are still fields of one record."""
 MIN_REUSE = 8
@@ -41,12 +44,13 @@ WRAP_INSTRUCTIONS = 3
 """Of a negative index: the sign, the length or zero, the addition."""
 MIN_LANES_OFF = 0.15
 """Of the lanes of all instructions."""
-MIN_FLOAT64_SHARE = 0.02
-"""Of the floating-point operations."""
+MIN_FLOAT64_SHARE = 0.005
+"""Of the floating-point operations. Most GPUs do 1 in float64 where they do 64 in float32 (CUDA C++
+Programming Guide, "Arithmetic Instructions"): so few take a third of what the others do."""
 CONSTANT_BYTES = 65536
 """Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability")."""
-WARP, SECTOR_BYTES = 32, 32
+WARP, SECTOR_BYTES, BANK_BYTES = 32, 32, 4
 
 
 @dataclass(frozen=True)
@@ -198,14 +202,20 @@ def _scattered_words(
     ``has_rows_by_x``: another access goes along rows by threadIdx.x, which a swap would spoil.
     """
     step, size = one.step_x, one.size
+    if step is None or (_may_be_rows(one) and one.passes <= one.ideal + one.requests):
+        return None  # rows that begin within a sector touch one more
     if step == "varies":
+        if one.uneven >= MIN_UNEVEN * one.requests:
+            return (
+                "threadIdx.x has no fixed step: the index comes from data",
+                "sort or tile the data so that neighbouring threads read neighbouring places",
+                None,
+            )
         return (
-            "threadIdx.x has no fixed step: the index comes from data, or its stride changes",
-            "sort or tile the data so that neighbouring threads read neighbouring places",
+            "threadIdx.x has no fixed step: its stride changes from request to request",
+            "let neighbouring threads take neighbouring elements in every turn of the loop",
             None,
         )
-    if step is None:
-        return None
     if abs(step) <= size:
         if block[0] >= WARP or block[1] * block[2] == 1:
             return None
@@ -226,16 +236,22 @@ def _scattered_words(
     if abs(step) <= MAX_FIELDS * size:
         return (
             f"threadIdx.x steps {_bytes(step)} for elements of {size}: fields of one record lie "
-            "side by side",
+            "side by side, or elements between are left out",
             "keep each field in an array of its own, or let neighbouring threads take "
             "neighbouring elements",
             None,
         )
     return (
-        f"threadIdx.x steps {_bytes(step)}: each thread has a row of its own",
+        f"threadIdx.x steps {_bytes(step)}: each thread has a row of its own, or a stride lies "
+        "between",
         "let threadIdx.x choose the last index, or bring a tile through shared memory",
         None,
     )
+
+
+def _may_be_rows(one: AccessCounts) -> bool:
+    """Return whether threads may read side by side: only some borders have another step."""
+    return one.step_x == "varies" or (isinstance(one.step_x, int) and abs(one.step_x) <= one.size)
 
 
 def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
@@ -271,7 +287,7 @@ def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
             *("written again", file, line),
             f"{passes:,} sectors are written, of which {different:,} are different",
             "a loop keeps its result in global memory",
-            "add up in a local variable, and store it once behind the loop",
+            "keep it in a local variable or in shared memory, and store it once behind the loop",
             *(passes / all_sectors, "sectors"),
         )
 
@@ -283,29 +299,46 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
     accesses = [one for one in launch.accesses if one.space == "shared"]
     all_passes = sum(one.passes for one in accesses)
     conflicts = [
-        one for one in accesses if one.kind != "atomic" and one.passes >= MIN_CONFLICTS * one.ideal
+        one
+        for one in accesses
+        if one.kind != "atomic" and one.passes >= MIN_CONFLICTS * max(one.ideal, _parts_of(one))
     ]
     for (file, line), group in _by_line(conflicts).items():
         excess = sum(one.passes - one.ideal for one in group)
         if excess < MIN_SHARE * all_passes:
             continue
-        cause, change, predicted = _conflict_words(group[0])
+        cause, change, predicted = _conflict_words(group[0], launch.block)
         yield Hint(
             *("bank conflicts", file, line, _excess_words(group[0], "wavefronts"), cause, change),
             *(excess / all_passes, "wavefronts", predicted),
         )
 
 
-def _conflict_words(one: AccessCounts) -> tuple[str, str, Predicted | None]:
+def _parts_of(one: AccessCounts) -> int:
+    """Return the wavefronts of requests with lanes in all parts of the warp, where no bank has two:
+    8 bytes go by halves, 16 by quarters, also where few lanes take part."""
+    return one.requests * one.size // BANK_BYTES
+
+
+def _conflict_words(
+    one: AccessCounts, block: tuple[int, int, int]
+) -> tuple[str, str, Predicted | None]:
     """Return cause and change of an access with conflicts, and what a pad leaves of it."""
     if isinstance(one.pitch, int) and one.pitch % one.size == 0:
         elements = one.pitch // one.size
         cause = f"threads of a request stand {_bytes(one.pitch)} apart, in the same banks"
         if one.padded < MIN_PAD_GAIN * one.passes:
             predicted = Predicted(f"shared_{one.kind}_wavefronts", one.passes, one.padded)
-            return cause, f"pad rows of {elements} elements to {elements + 1}", predicted
+            longer = elements + max(1, BANK_BYTES // one.size)
+            return cause, f"pad rows of {elements} elements to {longer}", predicted
+        if one.step_x == one.size and block[0] < WARP:
+            cause = f"a warp has {WARP // block[0]} rows of the block, and their banks overlap"
+            return cause, f"make blockDim.x a multiple of {WARP}", None
+    elif one.uneven >= MIN_UNEVEN * one.requests:
+        cause = "the index comes from data, which sends threads of a request to one bank"
+        return cause, "keep a copy of the table for each lane, each in banks of its own", None
     elif one.pitch == "varies" or one.step_x == "varies":
-        cause = "the step between neighbouring threads changes, and is often a multiple of 32 banks"
+        cause = "the step between neighbouring threads changes, and brings several to one bank"
     else:
         cause = "threads of a request meet in one bank"
     return cause, "let neighbouring threads take neighbouring elements", None
@@ -439,23 +472,30 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         return
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
-    parting = _worst_line(launch, "divergent_branches")
+    parting = _worst_line(launch, "waiting_lanes")
     guarded = _worst_line(launch, "guarded_off_lanes")
     if guarded and (not parting or counts["guarded_off_lanes"] > off / 2):
         file, line, number = guarded
         where = f"at this line guards turn {number:,} off"
     elif parting:
         file, line, number = parting
-        where = f"they part here {number:,} times"
+        where = f"those that part here are off {number:,} times"
     else:
         return
-    yield Hint(
-        *("divergence", file, line, f"{off:,} of {slots:,} lanes are off; {where}"),
-        "lanes of one warp go different ways, and each way takes its turn",
-        "let the threads of a warp take the same way: choose by a bound, not by a remainder, and "
-        "give each thread as much to do",
-        *(off / slots, "lanes"),
-    )
+    if _is_loop(file, line):
+        cause = "lanes of one warp leave a loop after different turns, and wait for the last"
+        change = "give the threads of a warp as many turns each: sort the work, or share out a loop"
+    else:
+        cause = "lanes of one warp go different ways, and each way takes its turn"
+        change = (
+            "let the threads of a warp take the same way, or leave in the branch only what differs"
+        )
+    evidence = f"{off:,} of {slots:,} lanes are off; {where}"
+    yield Hint("divergence", file, line, evidence, cause, change, off / slots, "lanes")
+
+
+def _is_loop(file: str, line: int) -> bool:
+    return linecache.getline(file, line).lstrip().startswith(("for ", "while "))
 
 
 _RULES: Sequence[Callable[[LaunchCounts], Iterator[Hint]]] = (

@@ -411,7 +411,16 @@ def test_a_loop_takes_the_turns_of_the_lane_that_has_most(counted: Any) -> None:
     assert row["ptx_instructions"] == 2 * (turns + 2)
     parting = sum(len({n for n in warp if n < max(warp)}) for warp in warps)
     assert row["divergent_branches"] == parting
+    # In each turn lanes wait for two instructions of the loop, and for two that test.
+    assert row["waiting_lanes"] == 4 * (32 * turns - sum(UNEVEN))
     assert requests(counted, "loop", 4)[0] == 2  # they have met again
+
+
+@pytest.mark.parametrize("kernel", ["loop", "nested", "choice", "scopes"])
+def test_each_lane_that_is_off_waits_for_one_branch(kernel: str, counted: Any) -> None:
+    row = counted[kernel]["all"]
+    off = 32 * row["ptx_instructions"] - row["ptx_thread_instructions"]
+    assert row["waiting_lanes"] == off > 0
 
 
 def nested_turns(warp: list[int]) -> int:
@@ -603,7 +612,7 @@ def test_there_may_be_any_number_of_blocks() -> None:
     assert len(blocks.blocks) == many + 1
     assert blocks.blocks[many - 1].meets == many
     table = list(write_tables(blocks.blocks))[-1]
-    assert re.search(rf"{{{many}u, 0, 0, 0}}", table)
+    assert re.search(rf"{{{many}u, 0, 0, 0, 1}}", table)
 
 
 @pytest.mark.parametrize(

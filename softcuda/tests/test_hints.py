@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,60 @@ def test_rows_shorter_than_a_warp_are_a_cause_of_their_own() -> None:
     hint = only(launch(access(step_x=4, step_y=4096, passes=80), block=(4, 64, 1)))
     assert hint.cause == "a row of the block has 4 threads, and a warp has 32"
     assert not list(find_hints(launch(access(step_x=4, passes=80))))
+
+
+@pytest.mark.parametrize("step", [1, "varies"])
+def test_rows_of_bytes_that_begin_within_a_sector_are_no_fault(step: Any) -> None:
+    bytes_of_rows = {"size": 1, "passes": 20, "ideal": 10, "step_x": step}
+    assert not list(find_hints(launch(access(**bytes_of_rows))))
+    assert list(find_hints(launch(access(**bytes_of_rows | {"step_x": 2}))))
+
+
+def test_an_index_from_data_is_told_from_a_stride_that_changes() -> None:
+    given = {"step_x": "varies"}
+    assert "comes from data" in only(launch(access(**given, uneven=10))).cause
+    assert "changes from request to request" in only(launch(access(**given))).cause
+    in_shared = given | {"space": "shared", "pitch": "varies", "ideal": 10, "padded": 320}
+    assert "copy of the table" in only(launch(access(**in_shared, uneven=10))).change
+    assert "neighbouring elements" in only(launch(access(**in_shared))).change
+
+
+def test_rows_of_a_block_whose_banks_overlap_want_a_wider_block() -> None:
+    rows = access(space="shared", step_x=4, pitch=80, passes=20, ideal=10, padded=20)
+    hint = only(launch(rows, block=(16, 16, 1)))
+    assert hint.cause == "a warp has 2 rows of the block, and their banks overlap"
+    assert hint.change == "make blockDim.x a multiple of 32"
+
+
+def test_few_lanes_of_8_bytes_in_both_halves_of_a_warp_are_no_conflict() -> None:
+    few = {"space": "shared", "size": 8, "lanes": 40, "passes": 20, "ideal": 10, "step_x": None}
+    assert not list(find_hints(launch(access(**few))))
+    assert only(launch(access(**few | {"passes": 40}))).rule == "bank conflicts"
+
+
+def test_a_pad_is_a_whole_bank() -> None:
+    rows = access(space="shared", size=1, step_x=32, pitch=32, passes=80, ideal=10, padded=10)
+    assert only(launch(rows)).change == "pad rows of 32 elements to 36"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        ("    while k < n[i]:\n", "leave a loop after different turns"),
+        ("    for k in range(n[i]):\n", "leave a loop after different turns"),
+        ("    if forward[i]:\n", "go different ways"),
+    ],
+)
+def test_a_loop_of_uneven_turns_is_told_from_a_choice(
+    code: str, cause: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(code)
+    counts = {"ptx_instructions": 10, "ptx_thread_instructions": 160, "waiting_lanes": 160}
+    hint = only(launch(access(passes=40), lines=[LineCounts(str(file), 1, counts)]))
+    assert (hint.rule, hint.line) == ("divergence", 1)
+    assert hint.evidence == "160 of 320 lanes are off; those that part here are off 160 times"
+    assert cause in hint.cause
 
 
 def test_a_pad_that_does_not_help_is_not_proposed() -> None:

@@ -38,6 +38,7 @@ kernels:
       outside: {function: "tripling:triple_outside", launch: {block: [128], grid: [64]}}
       impossible: {function: "tripling:triple", launch: {block: [2048], grid: cover}}
       first_come: {function: "tripling:triple_first_come", launch: {block: [128], grid: cover}}
+      narrow: {function: "tripling:triple_rows", launch: {block: [[4, 32]], grid: [8]}}
     devices: [cpu, "cuda:0"]
 presets:
   smoke:
@@ -91,6 +92,14 @@ def triple_first_come(a, out):
 
 
 @cuda.jit
+def triple_rows(a, out):
+    row = cuda.threadIdx.y * (a.size // cuda.blockDim.y)
+    i = row + cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if cuda.blockIdx.x * cuda.blockDim.x < a.size // cuda.blockDim.y:
+        out[i] = a[i] * np.float32(3)
+
+
+@cuda.jit
 def triple_outside(a, out):
     i = cuda.grid(1)
     out[i] = a[i] * np.float32(3)
@@ -130,7 +139,7 @@ def counted(project: Path) -> dict[str, dict[str, Any]]:
 
 def test_only_what_runs_on_cuda_is_counted(counted: dict[str, dict[str, Any]]) -> None:
     assert list(counted) == [
-        "right", "scattered", "wrong", "outside", "impossible", "first_come",
+        "right", "scattered", "wrong", "outside", "impossible", "first_come", "narrow",
     ]  # fmt: skip
 
 
@@ -231,6 +240,28 @@ def test_a_hint_names_the_line_that_costs_more_than_it_must(
     assert 0.8 < first["share"] < 0.9
     assert all(hint["rule"] != "coalescing" for hint in counted["right"]["hints"])
     assert counted["wrong"].get("hints") is None
+
+
+def test_what_a_change_of_the_launch_makes_of_counts_and_hints_is_counted_too(
+    project: Path,
+) -> None:
+    kernel = ("multiple::triple", "-a", "implementation=narrow")
+    shown = run(project, *kernel, "--hints", "--try", "block=32x4")
+    assert (
+        "to count that: gpubench count multiple::triple -a implementation=narrow --hints" in shown
+    )
+    before, _, after = shown.partition("block=4x32 becomes block=32x4")
+    assert "a row of the block has 4 threads, and a warp has 32" in before
+    sectors = next(line for line in after.splitlines() if "global store sectors" in line)
+    assert sectors.split()[3:5] == ["256", "128"]
+    assert "hint gone: tripling.py:" in after
+    found = json.loads(run(project, *kernel, "--try", "block=32x4", "--json"))
+    assert [case["case"] for case in found["cases"]] == ["n=1024 block=4x32 grid=8 device=cuda:0"]
+    (tried,) = found["tried"]
+    stores = next(one for one in tried["counts"] if one["count"] == "global_store_sectors")
+    assert (stores["before"], stores["after"]) == (256, 128)
+    assert [hint["rule"] for hint in tried["hints_gone"]] == ["coalescing"]
+    assert "has another value of 'block'" in run(project, *kernel, "--try", "block=4x32", code=2)
 
 
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:

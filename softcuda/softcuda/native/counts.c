@@ -50,6 +50,8 @@ typedef struct group {
   int parent;        /* -1: none */
   uint32_t mask;
   uint32_t last;     /* the block that it executed last */
+  uint32_t parted;   /* the block at whose end its lanes left others; SC_NO_BLOCK: they are all */
+  uint32_t of;       /* how many lanes came there */
   uint32_t ahead;    /* blocks to compare at once: few after lanes have parted */
   uint32_t meets;    /* where it joins its parent */
   int32_t depth, meets_depth; /* calls of functions around it, and around `meets` */
@@ -64,6 +66,7 @@ typedef struct warp {
 
 typedef struct of_block {
   uint64_t warps, lanes, divergent;
+  uint64_t waited; /* lanes that part at its end: instructions of others until they meet */
 } of_block;
 
 struct sc_counts {
@@ -292,9 +295,12 @@ static void part(sc_block *block, warp *w, lane *lanes, int at) {
                 (before.meets != code->meets || before.meets_depth != before.depth);
   group child = before;
   child.ahead = MIN_AHEAD;
+  if (nested || before.parted == SC_NO_BLOCK) child.of = (uint32_t)__builtin_popcount(before.mask);
+  child.parted = before.last;
   if (nested) {
     child = (group){.parent = at, .last = before.last, .ahead = MIN_AHEAD, .meets = code->meets,
-                    .depth = before.depth, .meets_depth = before.depth};
+                    .parted = child.parted, .of = child.of, .depth = before.depth,
+                    .meets_depth = before.depth};
     w->groups[at].mask = 0;
   } else {
     w->groups[at].mask = 0;
@@ -342,6 +348,16 @@ static int64_t count_together(group *g, const lane *lanes) {
   return together;
 }
 
+/* Adds lanes that wait while others execute instructions, to the branches where they parted. */
+static void count_waiting(sc_counts *counts, const warp *w, const group *g, uint32_t lanes,
+                          uint64_t instructions) {
+  for (; g->parted != SC_NO_BLOCK; g = &w->groups[g->parent]) {
+    counts->of_blocks[g->parted].waited += (g->of - lanes) * instructions;
+    lanes = g->of;
+    if (g->parent < 0) break;
+  }
+}
+
 /* Executes at most `together` blocks, up to where the group joins its parent; answers how many. */
 static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, uint32_t together) {
   const sc_module *module = block->grid->module;
@@ -364,6 +380,7 @@ static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, u
     const sc_code_block *code = &module->blocks[number];
     counts->of_blocks[number].warps++;
     counts->of_blocks[number].lanes += one.count;
+    count_waiting(counts, w, g, one.count, code->instructions);
     for (uint32_t i = 0; i < code->count; i++, places++) {
       for (uint32_t k = 0; k < one.count; k++) one.places[k] = of_lanes[k][places];
       count_access(block, lanes, code->first + i, &one);
@@ -395,8 +412,8 @@ void sc_counts_begin_warp(sc_block *block, uint32_t number) {
   warp *w = warp_of(block, number);
   w->top = 0;
   w->number = number;
-  add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .ahead = MAX_BLOCKS,
-                       .meets = SC_NO_BLOCK});
+  add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .parted = SC_NO_BLOCK,
+                       .ahead = MAX_BLOCKS, .meets = SC_NO_BLOCK});
 }
 
 void sc_counts_warp(sc_block *block, uint32_t number) {
@@ -509,7 +526,7 @@ static void write_blocks(FILE *out, const sc_grid *grid) {
     const of_block *one = &grid->counts->of_blocks[i];
     if (!one->warps) continue;
     fputs(comma, out);
-    write_numbers(out, (uint64_t[]){i, one->warps, one->lanes, one->divergent}, 4);
+    write_numbers(out, (uint64_t[]){i, one->warps, one->lanes, one->divergent, one->waited}, 5);
     comma = ", ";
   }
 }
@@ -524,9 +541,9 @@ static void write_facts(FILE *out, const facts *one) {
   write_known(out, &one->step_x);
   write_known(out, &one->step_y);
   write_known(out, &one->pitch);
-  fprintf(out, "%llu, %llu, %llu, %llu]", (unsigned long long)one->uniform,
+  fprintf(out, "%llu, %llu, %llu, %llu, %llu]", (unsigned long long)one->uniform,
           (unsigned long long)one->padded, (unsigned long long)one->all.count,
-          (unsigned long long)one->by_block.count);
+          (unsigned long long)one->by_block.count, (unsigned long long)one->uneven);
 }
 
 static void write_off(FILE *out, const sc_grid *grid) {

@@ -104,6 +104,7 @@ typedef struct sc_code_block {
   uint32_t meets;       /* where lanes meet that part at its end, or SC_NO_BLOCK */
   int32_t depth;        /* 1 where a function begins, -1 where it returns */
   uint32_t first, count; /* its accesses */
+  uint32_t instructions;
 } sc_code_block;
 
 /* One CUDA thread while it runs. */

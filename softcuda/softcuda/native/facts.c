@@ -3,7 +3,7 @@
  * numbers; nothing is sampled. */
 #include "facts.h"
 
-enum { SECTOR_BITS = 5, PAGE_SECTOR_BITS = 7, FIRST_ROOM = 64 };
+enum { SECTOR_BITS = 5, PAGE_SECTOR_BITS = 7, FIRST_ROOM = 64, BANK = 4 };
 /* Fibonacci hashing. */
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u;
 
@@ -176,12 +176,12 @@ static int64_t wider(const known *step, int64_t size) {
   return bytes > size ? bytes : 0;
 }
 
-/* Passes of a request if each row of its array were one element longer. */
+/* Passes of a request if each row of its array were one element longer, and a bank at least. */
 static uint64_t count_padded(const request *one, const sc_code_access *access, uint64_t pitch) {
   request moved = *one;
   sums of_moved = {0};
-  for (uint32_t i = 0; i < one->count; i++)
-    moved.places[i] += one->places[i] / pitch * access->size;
+  uint32_t pad = access->size > BANK ? access->size : BANK;
+  for (uint32_t i = 0; i < one->count; i++) moved.places[i] += one->places[i] / pitch * pad;
   sc_add_request(&of_moved, &moved, access, SC_IN_SHARED);
   return of_moved.passes;
 }
@@ -256,6 +256,7 @@ void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, 
   join(&f->step_x, &x);
   join(&f->step_y, &y);
   f->uniform += is_uniform(one);
+  f->uneven += x.state == SC_VARIES;
   if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes, ideal);
   if (space == SC_IN_GLOBAL && !add_places(all, f, block, one, &x, access->kind == SC_LOADS))
     all->failed = true;

@@ -23,10 +23,11 @@ typedef struct sector_set {
 
 typedef struct facts {
   uint64_t uniform;        /* requests whose lanes have one place */
+  uint64_t uneven;         /* requests in which steps of threadIdx.x differ from lane to lane */
   known step_x, step_y;    /* bytes for one step of threadIdx.x, and of threadIdx.y */
   known pitch;             /* of shared memory: bytes from row to row of a column */
   bool conflicts;          /* a request has taken more passes than the ideal */
-  uint64_t padded;         /* passes; from the first conflict on, of rows one element longer */
+  uint64_t padded;         /* passes; from the first conflict on, of rows with a pad */
   sector_set all, by_block; /* different sectors of global memory: in all, and in each block */
 } facts;
 

@@ -412,7 +412,8 @@ def write_tables(blocks: Sequence[BasicBlock]) -> Iterator[str]:
             space, guarded = SPACES.index(one.space), int(one.guarded)
             accesses.append(f"{{{space}, {kind}, {one.size}, {guarded}}}")
         count = len(accesses) - first
-        rows.append(f"{{{block.meets}u, {block.depth}, {first}, {count}}}")
+        instructions = sum(row["ptx_instructions"] for row in block.rows.values())
+        rows.append(f"{{{block.meets}u, {block.depth}, {first}, {count}, {instructions}}}")
     if accesses:
         yield f"static const sc_code_access accesses[] = {{{', '.join(accesses)}}};"
     yield f"static const sc_code_block blocks[] = {{{', '.join(rows)}}};"
