@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import OUT, echo, print_json
+from gpubench.cli.console import OUT, echo, narrated, print_json
 from gpubench.cli.planning import chosen_cases
 from gpubench.cli.reading import find_side, read_table, select_stored
 from gpubench.errors import Exit, GpubenchError
@@ -173,7 +173,8 @@ def compare(**given: Any) -> None:
         comparison, is_interrupted = _measure(request)
         comparisons, counted = [comparison], _stored_counts(request)
     else:
-        comparisons, counted = _compare_stored(request)
+        with narrated("comparing"):
+            comparisons, counted = _compare_stored(request)
         is_interrupted = False
     views = _show(request, comparisons, counted)
     if is_interrupted:
