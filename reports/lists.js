@@ -129,13 +129,14 @@ const gpubenchLists = (() => {
     }));
 
   // On a phone a row's cells stand below each other, each after its head (gpubench.css). Maps, where
-  // a cell's place tells something, stay as they are.
+  // a cell's place tells something, stay as they are. What is small in a head is no part of its name.
   const stack = (root) => {
-    for (const table of root.querySelectorAll("table:not(.recent, .launches, .lines, .stacks, .kernels:not(.times))")) {
-      const heads = [...table.querySelectorAll(":scope > thead th")].map((head) => head.firstChild?.textContent ?? "");
+    for (const table of root.querySelectorAll("table:not(.recent, .launches, .lines, .stacks)")) {
+      const heads = [...table.querySelectorAll(":scope > thead th")].map((head) =>
+        [...head.childNodes].filter((part) => part.nodeName !== "SMALL").map((part) => part.textContent).join(""));
       for (const row of table.querySelectorAll(":scope > tbody > tr")) {
         [...row.children].forEach((cell, place) => {
-          if (cell.tagName === "TD" && heads[place] && cell.childNodes.length && !cell.querySelector("svg")) cell.dataset.head = heads[place];
+          if (cell.tagName === "TD" && heads[place] && cell.textContent.trim() && !cell.querySelector("svg")) cell.dataset.head = heads[place];
         });
       }
       table.classList.add("stacks");

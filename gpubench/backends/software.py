@@ -16,6 +16,7 @@ from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import CPU
+from gpubench.waiting import far, say
 
 if TYPE_CHECKING:
     from softcuda import Report, SoftwareDevice
@@ -119,6 +120,17 @@ def device_count() -> int:
     """Return how many devices a process has that is started with the switch."""
     said = os.environ.get(DEVICES_VARIABLE, "")
     return int(said) if said.isdecimal() and int(said) else 1
+
+
+def build_ahead() -> None:
+    """Compile the device in software where no process has done that yet, and say how far it is.
+
+    Why it cannot be had is said where a process asks for it.
+    """
+    from softcuda.build import UnavailableError, build_libraries
+
+    with suppress(UnavailableError):
+        build_libraries(lambda done, total: say(far("compiling softcuda, once", done, total)))
 
 
 def switched_on() -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import OUT, echo, print_json
+from gpubench.cli.console import OUT, echo, narrated, print_json
 from gpubench.cli.planning import chosen_cases
 from gpubench.cli.reading import find_side, read_table, select_stored
 from gpubench.errors import Exit, GpubenchError
@@ -178,7 +178,8 @@ def compare(**given: Any) -> None:
             comparison = with_counted(comparison, of.comparison, of.lines_of)
         comparisons = [comparison]
     else:
-        comparisons, counted = _compare_stored(request)
+        with narrated("comparing"):
+            comparisons, counted = _compare_stored(request)
         is_interrupted = False
     views = _show(request, comparisons, counted)
     if is_interrupted:

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic
@@ -32,6 +32,8 @@ from gpubench.errors import (
     join_repeats,
 )
 from gpubench.streams import prepare_streams
+from gpubench.waiting import heard_by, is_heard
+from gpubench.waiting import say as say_there
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -64,11 +66,6 @@ class LateConsole:
         """Print texts and tables, and the end of a line."""
         self.printed += 1
         self.rich.print(*parts, sep=sep, style=style)
-
-    def status(self, words: str) -> AbstractContextManager[object]:
-        """Show that work goes on, inside the block and on a terminal only."""
-        stream = sys.stderr if self.stderr else sys.stdout
-        return self.rich.status(words) if stream.isatty() else nullcontext()
 
 
 OUT = LateConsole()
@@ -363,21 +360,27 @@ work goes on."""
 def narrated(words: str) -> Iterator[Callable[..., None]]:
     """Say on standard error what is done inside the block, in one line that changes.
 
-    Yields ``say(words, is_event=False)``. What is no terminal gets plain lines: events, and what is
-    said ``NARRATION_SECONDS`` after the last.
+    Yields ``say(words, is_event=False)``; what the block says by ``gpubench.waiting`` shows too.
+    What is no terminal gets plain lines: events, and what is said ``NARRATION_SECONDS`` after the
+    last. Inside another such block the words go to the line of that one.
     """
-    with ERR.status(words) as status:
+    if is_heard():
+        say_there(words)
+        yield lambda words, **_: say_there(words)
+        return
+    with ERR.rich.status(words) if sys.stderr.isatty() else nullcontext() as status:
         last = monotonic()
 
         def say(words: str, *, is_event: bool = False) -> None:
             nonlocal last
             if status is not None:
-                status.update(words)  # type: ignore[attr-defined]
+                status.update(words)
             elif is_event or monotonic() - last >= NARRATION_SECONDS:
                 last = monotonic()
                 ERR.print(words)
 
-        yield say
+        with heard_by(say):
+            yield say
 
 
 @dataclass
@@ -409,7 +412,8 @@ def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
     )
     task = shown.add_task(what, total=total)
     work = Watched(lambda what, steps: shown.update(task, advance=steps, description=what))
-    with interruptible() as interrupted, shown:
+    listen = heard_by(lambda words: shown.update(task, description=words))
+    with interruptible() as interrupted, shown, listen:
         yield work
     work.interrupted = bool(interrupted)
     for words, count in work.warned.items():

@@ -16,6 +16,7 @@ from gpubench.cli.console import (
     ERR,
     OUT,
     interruptible,
+    narrated,
     print_json,
     watched,
 )
@@ -434,7 +435,7 @@ def _count_on_cpu(
         rows = with_machine_counts(rows, of_machine)
     counted = {}
     if callgrind and not is_interrupted:
-        with interruptible() as interrupted, ERR.status("counting"):
+        with interruptible() as interrupted, narrated("counting"):
             counted = dict(zip(map(id, right), count_instructions_of(right), strict=True))
         is_interrupted = bool(interrupted)
     shown = [(case, outcome, counted.get(id(case))) for case, outcome in rows]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, print_faults
+from gpubench.cli.console import narrated, print_faults
 from gpubench.errors import GpubenchError, SuiteError
 from gpubench.links import stay_inside
 from gpubench.suite.folder import asked_folder, suite_paths
@@ -36,7 +36,7 @@ def planned(
 
     targets = options.suite_files(nested=nested).find_all(names)
     count = devices.gpu_count() if gpu_count is None else gpu_count
-    with ERR.status("reading suites"):
+    with narrated("reading suites"):
         paths = tuple(dict.fromkeys(target.path for target in targets))
         made = build_plan(loaded_suites(paths, preset, nested=nested), count)
     return _keep(made, targets) if targets else made
@@ -111,7 +111,9 @@ def chosen_plan(
     from gpubench.plan.asked import with_values
 
     made = planned(names, preset, gpu_count)
-    print_faults(made.faults(), "warning: ")
+    with narrated("checking kernels"):
+        faults = made.faults()
+    print_faults(faults, "warning: ")
     sys.path.insert(0, str(Path.cwd()))
     return with_values(made, axes)
 

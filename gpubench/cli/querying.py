@@ -16,6 +16,7 @@ from gpubench.cli.console import (
     ERR,
     OUT,
     echo,
+    narrated,
     print_answer,
     print_json,
     print_table,
@@ -23,6 +24,7 @@ from gpubench.cli.console import (
 from gpubench.cli.printable import printable
 from gpubench.cli.reading import read_results, selected_cases
 from gpubench.errors import GpubenchError
+from gpubench.waiting import counted
 
 MAX_TABLE_COLUMNS = 16
 """Of an answer on the terminal, as far as what was measured."""
@@ -64,7 +66,8 @@ def choose(
 
     table = read_results(results, suites)
     cases = selected_cases(table, where, axes) if where or axes else None
-    pages = chosen_pages(table, names, machine, environment, cases)
+    with narrated("looking for the fastest"):
+        pages = chosen_pages(table, names, machine, environment, cases)
     if as_json:
         print_json(plain(pages))
         return
@@ -103,7 +106,7 @@ def changes(
     from gpubench.report.exports import plain
     from gpubench.report.site import Site
 
-    with closing(read_results(results, suites)) as table:
+    with closing(read_results(results, suites)) as table, narrated("judging cases"):
         site = Site(table)
         histories = [
             one for one in site.histories_of_first_branch if one.setup.fits(machine, environment)
@@ -116,7 +119,7 @@ def changes(
                 for change in listed_changes(history, site, lasting=lasting)
                 if not names or any(name in f"{change.benchmark} {change.words}" for name in names)
             ]
-            for history in histories
+            for history in counted(histories, len(histories), "judging machines and environments")
         }
     if as_json:
         print_json(plain([change for of_setup in listed.values() for change in of_setup]))
@@ -172,11 +175,12 @@ def query(
         if as_path or sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
             from gpubench.analysis.change_rows import CHANGE_COLUMNS, change_rows
 
-            if as_path:
-                table.keep_tables(changes=(CHANGE_COLUMNS, change_rows(table)))
-                click.echo(table_path(results))
-                return
-            table.add_table("changes", CHANGE_COLUMNS, change_rows(table) if sql else ())
+            with narrated("judging cases"):
+                if as_path:
+                    table.keep_tables(changes=(CHANGE_COLUMNS, change_rows(table)))
+                    click.echo(table_path(results))
+                    return
+                table.add_table("changes", CHANGE_COLUMNS, change_rows(table) if sql else ())
         columns, rows = table.query(sql) if sql is not None else table.described()
     if as_json:
         names = _without_repetitions(columns)

@@ -12,6 +12,7 @@ from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
     echo,
+    narrated,
     print_faults,
 )
 from gpubench.cli.options import SUITES
@@ -260,7 +261,7 @@ def read_table(
     suites = suites or asked_folder(SUITES)
     stay_inside(results)
     stay_inside(suites)
-    with ERR.status("reading results"):
+    with narrated("reading results"):
         table, faults = project_table(results, Path.cwd(), suites, pairs)
     print_faults(faults, "warning: ")
     if table.running:

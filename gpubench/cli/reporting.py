@@ -15,6 +15,7 @@ from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
     again_with_a_new_table,
+    narrated,
     print_json_fields,
 )
 from gpubench.cli.options import SUITES
@@ -215,7 +216,7 @@ def _write(
     overrides = _own_templates(packaged)
     with (
         closing((read or read_table)(results, suites, pairs)) as table,
-        ERR.status("writing pages"),
+        narrated("writing pages"),
     ):
         for problem in table.problems:
             if problem.path.startswith("pair "):

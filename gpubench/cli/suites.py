@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json, print_table
+from gpubench.cli.console import ERR, OUT, echo, narrated, print_faults, print_json, print_table
 from gpubench.cli.planning import planned, with_faults_of_code
 from gpubench.collecting import without_collecting
 from gpubench.errors import Exit, SuiteError
@@ -49,12 +49,14 @@ def check(
         listed = [asdict(fault) for fault in every.faults]
         print_json({"counts": None, "faults": listed, "warnings": []})
         sys.exit(Exit.REFUSED)
-    if made.faults() and not as_json:
-        raise SuiteError(made.faults())
+    with narrated("checking kernels"):
+        faults = made.faults()
+    if faults and not as_json:
+        raise SuiteError(faults)
     cases = selected(made.cases(), where, axes)
     if as_json:
         print_json(plans.check_row(made, cases))
-        sys.exit(Exit.REFUSED if made.faults() else Exit.DONE)
+        sys.exit(Exit.REFUSED if faults else Exit.DONE)
     print_faults(made.warnings(), "warning: ")
     echo(plans.counts_line(made, cases))
 
@@ -101,7 +103,9 @@ def plan(
     if as_json:
         print_json([plans.case_row(case, wider.times_of(case)) for case in cases])
         return
-    print_faults([*made.faults(), *made.warnings()], "warning: ")
+    with narrated("checking kernels"):
+        faults = [*made.faults(), *made.warnings()]
+    print_faults(faults, "warning: ")
     if as_list:
         for case in cases:
             echo(plans.case_name(case))

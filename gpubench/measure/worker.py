@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, Literal
 
-from gpubench.backends.software import requested, switched_on
+from gpubench.backends.software import build_ahead, requested, switched_on
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
@@ -82,6 +82,8 @@ class Worker:
         self._do = do
         self._warned = Counter() if warned is None else warned
         self._in_software = in_software or requested()
+        if in_software and not requested():  # else this process has started it
+            build_ahead()
         self._forks = HAS_FORK_SERVER and not (self._in_software or is_fresh)
         get_ready(backends, in_software=not self._forks)
         self._limit = self.deadline = 0.0

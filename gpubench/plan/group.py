@@ -415,7 +415,9 @@ def _missing_code(kernel: Kernel, name: str, backend: Backend) -> KernelError | 
         arguments = Arguments(keywords=implementation.with_)
     else:
         launch = () if implementation.launcher is None else ("launch",)
-        arguments = Arguments((*launch, *backend.passes, *kernel.arguments(name)))
+        before = *launch, *backend.passes
+        declared = {*kernel.arrays, *kernel.scalars, *kernel.sizes, *kernel.parameters}
+        arguments = Arguments((*before, *kernel.arguments(name)), (), len(before), declared)
     try:
         if reference := reference_of(implementation):
             require(reference, arguments)

@@ -9,7 +9,7 @@ import ast
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,6 +62,10 @@ class Arguments(NamedTuple):
 
     positional: Sequence[str] = ()
     keywords: Iterable[str] = ()
+    before_call: int = 0
+    """Arguments before those that the suite's `call` names."""
+    callable_with: Collection[str] = ()
+    """Names that `call` may hold; empty where other than `call` decides."""
 
     def __str__(self) -> str:
         return f"({', '.join([*self.positional, *(f'{name}=...' for name in self.keywords)])})"
@@ -88,9 +92,14 @@ def require(reference: str, arguments: Arguments | None = None) -> None:
         parameters = (*definition.args.args, *definition.args.kwonlyargs)
         known = {each.arg for each in parameters}
         unknown = next((name for name in arguments.keywords if name not in known), None)
+        names = [each.arg for each in definition.args.args]
+        taken, of_call = names[arguments.before_call :], set(arguments.callable_with)
+        write = "change the function, or what the suite gives it"
+        if taken and of_call.issuperset(taken) and of_call.isdisjoint(names[: -len(taken)]):
+            write = f"write call: [{', '.join(taken)}], or change the function"
         raise KernelError(
             f"{reference} takes ({_shown(definition.args)}), and is called with {arguments}: "
-            "change the function, or what the suite gives it"
+            f"{write}"
         ) from (NameError(name=unknown) if unknown else None)
 
 

@@ -264,7 +264,7 @@ def build(history: History, site: Site) -> ChangesPage:
     order = [label for label in newest_first if any(label in rows for rows in every)]
     are_open = open_at_first(sum(len(rows[label]) for rows in every) for label in order)
     causes = Counter(cause_words(group[0].cause, group[0].name) for group in groups.values())
-    states = [*processor_states(history), *disturbed_states(site.rows_now(history))]
+    states = [*processor_states(history), *disturbed_states(site.rows_now(history), history.latest)]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
     return ChangesPage(
         title="Changes",

@@ -19,7 +19,14 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, SECONDS, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import basis, claim, decided_by, size_words, wins
+from gpubench.report.findings import (
+    basis,
+    claim,
+    decided_by,
+    measure_again,
+    size_words,
+    wins,
+)
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.histories import natural
@@ -402,7 +409,7 @@ def rooflines(
         ceiling = memory_ceiling(device, rows, facts[-1] if facts else {}, streams)
         if ceiling is None:
             why = f"the bandwidth of {device} is not in the record; it is measured with the cases."
-            command = "asv run --skip-existing-successful"
+            command = measure_again(history.latest)
             if device in ("", CPU):
                 gives = "a kernel named triad or copy gives it"
                 why = f"the bandwidth of the CPU was not measured; {gives}."

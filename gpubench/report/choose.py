@@ -186,7 +186,7 @@ def build(
     )
     rows = site.rows_now(history)
     running = [*running_states(history.snapshots)]
-    states = [*running, *disturbed_states(rows)]
+    states = [*running, *disturbed_states(rows, history.latest)]
     if not kernels:
         states.append(
             State(

@@ -164,7 +164,10 @@ def build(history: History, site: Site) -> ComparePage:
         initial=first.address if first else pair_address(snapshots[-1], snapshots[-1]),
         index=INDEX,
         export=markdown_address(history, site) if newest else None,
-        states=(*disturbed_states(site.rows_now(history)), *(() if newest else (state,))),
+        states=(
+            *disturbed_states(site.rows_now(history), history.latest),
+            *(() if newest else (state,)),
+        ),
     )
 
 

@@ -29,7 +29,17 @@ from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Site, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, ALONE, CaseHistories, CaseName, History, Row, Snapshot, Table
+from gpubench.results import (
+    ABSENT,
+    ALONE,
+    CaseHistories,
+    CaseName,
+    Commit,
+    History,
+    Row,
+    Snapshot,
+    Table,
+)
 from gpubench.results.unfinished import UNFINISHED
 from gpubench.statuses import Status
 
@@ -239,16 +249,24 @@ def processor_states(history: History) -> Iterator[State]:
         )
 
 
-def disturbed_states(rows: Iterable[Row | None]) -> Iterator[State]:
-    """Say of how many of these times other work on the machine took a part."""
+def measure_again(commit: Commit) -> str:
+    """Return the command that measures a commit again, what has a time included."""
+    return f"asv run {commit.hash[:8]}^!"
+
+
+def disturbed_states(rows: Iterable[Row | None], commit: Commit) -> Iterator[State]:
+    """Say of how many of these times of a commit other work on the machine took a part."""
     timed = [row for row in rows if row and row.seconds is not None]
-    if count := sum(row.is_disturbed for row in timed):
+    disturbed = [row for row in timed if row.is_disturbed]
+    decided = sum(row.speedup is not None and row.speedup.verdict != "unclear" for row in disturbed)
+    if count := len(disturbed):
+        but = f", but for {decided:,}, whose pairs differ by more than 10 %" if decided else ""
         yield State(
             "Disturbed times",
             f"{count:,} of {text.plural(len(timed), 'time')} here were disturbed: most of their "
             "samples waited for other work on the machine or ran beside it. They were not measured "
-            "well enough for a verdict, unless in pairs that differ by 10 %.",
-            "asv run --skip-existing-successful",
+            f"well enough for a verdict{but}. Measure the commit again while the machine is quiet.",
+            measure_again(commit),
         )
 
 

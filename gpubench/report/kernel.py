@@ -284,9 +284,12 @@ def _verdict(headlines: Sequence[Headline]) -> str:
             return "No case has a value at this commit."
         least, most = (text.quantity(end(values), rows[0].unit) for end in (min, max))
         return f"{least if least == most else f'From {least} to {most}'} at this commit."
-    best = max(headlines, key=lambda shown: shown.speed)
+    stated = [one for one in headlines if one.speedup and one.speedup.has_interval]
+    best = max(stated or headlines, key=lambda shown: shown.speed)
     if not best.speedup:
         return "No speedup can be stated at this commit."
+    if not stated and any(row.is_disturbed for row in best.cases):
+        return "No speedup can be stated at this commit: other work disturbed the times."
     first, *others = best.cases
     more = f" and {text.plural(len(others), 'more case')}" if others else ""
     baseline = first.baseline.implementation if first.baseline else "the baseline"
@@ -329,7 +332,7 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
     bench = next((row.bench for row in rows if row.bench), now.key[1])
     yield from running_states(history.snapshots)
     yield from processor_states(history)
-    yield from disturbed_states(rows)
+    yield from disturbed_states(rows, now.commit)
     if now.commit != history.latest and not history.snapshots[-1].running:
         yield State(
             "Not measured at the newest commit",

@@ -26,7 +26,7 @@ from gpubench.report.site import (
     setup_label,
     snapshot_label,
 )
-from gpubench.results import History, Problem, Row
+from gpubench.results import Commit, History, Problem, Row
 from gpubench.results.commits import is_known
 
 _FACT_LABELS = {
@@ -270,7 +270,7 @@ def _setup(history: History, site: Site) -> SetupFacts:
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
         noise=(
-            *_disturbed(rows),
+            *_disturbed(rows, latest.commit),
             *_noise(site.noise(history), history.by_speedup),
         ),
         machines=tuple(_machines(history)),
@@ -288,8 +288,8 @@ def _machines(history: History) -> Iterator[str]:
             yield ", ".join(filter(None, (name, processor, text.plural(count, "commit"))))
 
 
-def _disturbed(rows: Iterable[Row]) -> Iterator[str]:
-    for state in disturbed_states(rows):
+def _disturbed(rows: Iterable[Row], commit: Commit) -> Iterator[str]:
+    for state in disturbed_states(rows, commit):
         yield state.why
 
 

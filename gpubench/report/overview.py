@@ -393,7 +393,7 @@ def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[
 def _states(history: History, site: Site) -> Iterator[State]:
     yield from running_states(history.snapshots)
     yield from processor_states(history)
-    yield from disturbed_states(site.rows_now(history))
+    yield from disturbed_states(site.rows_now(history), history.latest)
     if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     renames = find_renames(*map(site.rows, history.snapshots[-2:])) if history.commits[1:] else []

@@ -70,6 +70,7 @@ from gpubench.report.site import Site
 from gpubench.results import History, Table
 from gpubench.statuses import DECLARED_STATUSES
 from gpubench.suite.naming import find_kernels
+from gpubench.waiting import far, looked_at
 
 if sys.platform != "win32":
     import fcntl
@@ -152,8 +153,10 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             make = partial(
                 _make, packed=packed, overrides=overrides, made_by=made_by, folder=folder
             )
-            for _ in in_processes(make, parts, processes):
-                pass
+            total = sum(len(outdated) for _, outdated in parts)
+            with looked_at(lambda: far("writing pages", _count_files(folder), total)):
+                for _ in in_processes(make, parts, processes):
+                    pass
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
             for path in chain(folder.glob("*.*"), (folder / data_scripts.SCRIPTS_FOLDER).iterdir()):
@@ -172,6 +175,11 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             with suppress(OSError):  # there is something in it, unless it failed
                 output_dir.rmdir()
     return output_dir / "index.html"
+
+
+def _count_files(folder: Path) -> int:
+    """Return how many files of the report are made."""
+    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 def view_models(table: Table) -> dict[str, Any]:

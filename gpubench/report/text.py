@@ -214,12 +214,20 @@ def status_label(status: str) -> str:
 
 def disturbed(row: Row) -> str:
     """Return why a case has a time and hardly a verdict, where other work was in its samples; else
-    ``""``."""
+    ``""``. The rule is that of ``gpubench.results.ratio``: pairs alone can decide."""
     if not row.is_disturbed:
         return ""
+    if row.speedup is None:
+        so = "so that it is no good time"
+    elif not row.pairs:
+        so = "so that its ratio has no interval and no verdict"
+    elif row.speedup.verdict == "unclear":
+        so = "and its pairs differ by less than the 10 % of a verdict"
+    else:
+        so = "and its pairs differ by more than 10 %, which decides"
     return (
-        "disturbed: most of its samples waited for or ran beside other work, so that only pairs "
-        "that differ by 10 % have a verdict; measure it again on a quiet machine"
+        f"disturbed: most of its samples waited for or ran beside other work, {so}; measure it "
+        "again on a quiet machine"
     )
 
 

@@ -214,6 +214,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     stored: list[Sequence[Sequence[float | None]]] = []
     samples: dict[str, Sequence[Any]] = {}
     faults: list[str] = []
+    name_in_file: dict[BenchmarkName, str] = {}
     durations: list[float] = []
     unlisted: list[str] = []
     for asv_name, stored_row in rows.items():
@@ -230,6 +231,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
                 durations.append(float(row.duration))
             for each in places:
                 own = each is name
+                name_in_file[each] = asv_name
                 stored_as = asv_name if own else each.asv_name
                 cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
                 values = _values(row, len(cases))
@@ -250,7 +252,9 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     table[table == _NAN] = math.nan
     missing = np.array([value is None for value in columns[0]], np.bool_)
     if wrong := _wrong_values(table, benchmarks):
-        faults += dict.fromkeys(f"{name} is left out: {why}" for name, why in wrong.values())
+        faults += dict.fromkeys(
+            f"{name_in_file[name]} is left out: {why}" for name, why in wrong.values()
+        )
         keep = np.repeat(
             [index not in wrong for index in range(len(benchmarks))],
             [len(each.cases) for each in benchmarks],
@@ -265,7 +269,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     misplaced = (table[1] > table[0] + rounding) | (table[2] < table[0] - rounding)
     if count := int(misplaced.sum()):
         table[1][misplaced], table[2][misplaced] = -math.inf, math.inf
-        named = [f"{each.asv_name} {case}" for each in benchmarks for case in each.cases]
+        named = [f"{name_in_file[each.name]} {case}" for each in benchmarks for case in each.cases]
         more = f" and {count - 1} more" if count > 1 else ""
         first = named[int(misplaced.argmax())]
         faults.append(f"{first}{more}: no interval, since the stored one does not hold the median")
@@ -300,7 +304,7 @@ def _texts_of(content: Any) -> dict[str, str]:
 
 def _wrong_values(
     table: NDArray[np.float64], benchmarks: Sequence[StoredBenchmark]
-) -> dict[int, tuple[str, str]]:
+) -> dict[int, tuple[BenchmarkName, str]]:
     """Benchmarks with a value that cannot be one, by their index: the name and what is wrong."""
     times, counts = table[:1], table[5:]
     of_times = [each.name.time not in QUANTITIES for each in benchmarks]
@@ -314,14 +318,14 @@ def _wrong_values(
     if not is_wrong.any():  # as nearly always
         return {}
     of_case = np.repeat(range(len(benchmarks)), [len(each.cases) for each in benchmarks])
-    wrong: dict[int, tuple[str, str]] = {}
+    wrong: dict[int, tuple[BenchmarkName, str]] = {}
     for case in np.flatnonzero(is_wrong.any(axis=0)).tolist():
         place = int(is_wrong[:, case].argmax())
         name, value = ("result", *_RESULT_COLUMNS[5:])[place], [*times, *counts][place][case]
         why = f"{value!s} s is no time" if is_time[case] else f"{value!s} is no finite number"
         if place:
             why = f"{name} holds {value!s}, which is no count"
-        wrong.setdefault(int(of_case[case]), (benchmarks[of_case[case]].asv_name, why))
+        wrong.setdefault(int(of_case[case]), (benchmarks[of_case[case]].name, why))
     return wrong
 
 

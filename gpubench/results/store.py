@@ -35,6 +35,7 @@ from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 from gpubench.statuses import STATUSES
+from gpubench.waiting import far, say
 
 FORMAT = 13
 """Raised when what is made of the files changes, and the columns that it stands in do not."""
@@ -403,8 +404,11 @@ def _update(
         for table in ("rows", "versions", "counted"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
     shared: dict[str, dict[str, Numbers]] = {}
+    done = 0
     for batch in read_all(changed, pairs):
         _insert(connection, batch, shared)
+        done += len(batch.heads)
+        say(far("reading results", done, len(changed)))
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gpubench.backends import registry
 from gpubench.errors import KernelError
 from gpubench.plan.source import decorator_names, find_definition
+from gpubench.suite.types import meant_reference
 
 UFUNC_DECORATORS = frozenset({"vectorize", "guvectorize"})
 """Decorators whose function gets elements, and not the arrays of a call."""
@@ -66,7 +67,9 @@ def read_function(reference: str) -> FunctionSource:
     """
     module, _, name = reference.partition(":")
     if not module or not name:
-        raise KernelError(f"{reference!r} names no function: write module:function, as in mine:add")
+        near = meant_reference(reference)
+        write = f"did you mean {near}?" if near else "write module:function, as in mine:add"
+        raise KernelError(f"{reference!r} names no function: {write}")
     definition = find_definition(reference)
     if not isinstance(definition, ast.FunctionDef):
         raise KernelError(

@@ -275,6 +275,19 @@ ColumnName = Annotated[str, _spelled(_IDENTIFIER, _IDENTIFIER_WORDS, "a name of 
 """Formulas do not use it, so that it may be `max` or `sum`."""
 AxisName = Annotated[Identifier, AfterValidator(_not_reserved)]
 REFERENCE = re.compile(f"{_DOTTED}:{_DOTTED}")
+
+
+def meant_reference(text: str) -> str | None:
+    """Return the ``module:name`` that a dotted name or a file's name most likely means:
+    ``mine.cpu.add``, ``mine/cpu.py:add``, ``mine.cpu::add``; ``None`` where nothing is near."""
+    module, _, name = text.strip().removesuffix("()").replace("::", ":").partition(":")
+    module = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+    if not name:
+        module, _, name = module.rpartition(".")
+    meant = f"{module}:{name}"
+    return meant if meant != text and REFERENCE.fullmatch(meant) else None
+
+
 Reference = Annotated[
     str,
     _spelled(

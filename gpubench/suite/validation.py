@@ -17,7 +17,7 @@ from gpubench.suite.model import Exclude, Implementation, Include, Skip, Suite, 
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.sampling import Check
 from gpubench.suite.tree import Node, Path, shortened
-from gpubench.suite.types import Model, suggestion
+from gpubench.suite.types import Model, meant_reference, suggestion
 
 _ATTEMPTS = 20
 """Leaving out what is at fault can leave its parent at fault: a suite is some 8 levels deep."""
@@ -142,6 +142,8 @@ def _fault(details: ErrorDetails, root: Node) -> Fault | None:
             found = f"{_where(path)}: found {_shown(node)}"
             if meant := _meant(kind, path, node):
                 return node.origin.fault(f"{found}; write {meant}")
+            if allowed.startswith("module:name") and (near := meant_reference(str(node.content))):
+                return node.origin.fault(f"{found}; did you mean {near}? It is module:name")
             return node.origin.fault(f"{found}{hint or '; allowed: '}{allowed}")
 
 

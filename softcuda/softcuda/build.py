@@ -15,9 +15,10 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -189,8 +190,20 @@ def kept(name: str, made_from: Iterable[bytes]) -> Path:
     return cache_folder() / f"{digest.hexdigest()[:32]}-{name}"
 
 
+Told = Callable[[int, int], object]
+"""Is called with the files that are compiled, and with all of them."""
+
+
+def show_on_terminal(done: int, total: int) -> None:
+    """Show how far compiling is in a line of the terminal, which disappears at the end."""
+    if sys.stderr.isatty():
+        words = f"compiling softcuda, once: {done} of {total} files" if done < total else ""
+        sys.stderr.write(f"\r\x1b[K{words}")
+        sys.stderr.flush()
+
+
 @cache
-def build_libraries() -> Libraries:
+def build_libraries(told: Told = show_on_terminal) -> Libraries:
     """Return the three libraries, built now where their sources have changed."""
     header = find_cuda_header()
     sources = sorted(NATIVE.glob("*.c"))
@@ -208,7 +221,7 @@ def build_libraries() -> Libraries:
     with building(*built) as is_missing:
         if is_missing:
             with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-                objects = compile_each(sources, Path(folder), [*_FLAGS, f"-I{header}"])
+                objects = compile_each(sources, Path(folder), [*_FLAGS, f"-I{header}"], told)
                 for (soname, of_library), library in zip(parts.items(), built, strict=True):
                     # -z defs: a function that is missing shows here, not when it is loaded.
                     named = f"-Wl,-soname,{soname},-z,defs"
@@ -217,7 +230,12 @@ def build_libraries() -> Libraries:
     return libraries
 
 
-def compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) -> dict[Path, Path]:
+def compile_each(
+    sources: Iterable[Path],
+    folder: Path,
+    flags: Sequence[str],
+    told: Told = lambda done, total: None,
+) -> dict[Path, Path]:
     """Compile each source to an object file in a folder, side by side on all processors; return
     the objects by source."""
     objects = {source: folder / f"{source.stem}.o" for source in sources}
@@ -228,8 +246,10 @@ def compile_each(sources: Iterable[Path], folder: Path, flags: Sequence[str]) ->
             for source, target in objects.items()
         ]
         try:
-            for one in made:
+            told(0, len(made))
+            for done, one in enumerate(as_completed(made), 1):
                 one.result()
+                told(done, len(made))
         except BaseException:  # Ctrl-C is this thread's alone: the others would compile to the end
             pool.shutdown(wait=False, cancel_futures=True)
             for compiler in [*_COMPILERS]:

@@ -45,7 +45,9 @@ def test_sources_are_compiled_apart_and_a_fault_of_one_is_told(tmp_path: Path) -
     for source in sources:
         source.write_text(SOURCE.format(name=source.stem))
 
-    objects = build.compile_each(sources, tmp_path, ["-O0"])
+    told: list[tuple[int, int]] = []
+    objects = build.compile_each(sources, tmp_path, ["-O0"], lambda *far: told.append(far))
+    assert told == [(0, 2), (1, 2), (2, 2)]
     assert [objects[source].name for source in sources] == ["one.o", "two.o"]
     assert all(path.is_file() for path in objects.values())
 

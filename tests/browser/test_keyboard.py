@@ -62,13 +62,13 @@ def test_every_fold_turns_with_space_and_back_with_enter(report: Report, open_pa
 def test_a_table_wider_than_a_phone_scrolls_with_the_arrows(
     report: Report, open_page: Open
 ) -> None:
-    page = open_page(report.page("overview")).page
+    page = open_page(report.page("kernel over launches")).page
     page.set_viewport_size({"width": 390, "height": 900})
-    region = page.locator(".scroll").first
+    region = page.locator(".scroll:has(.launches)").first
 
     region.focus()
     page.keyboard.press("ArrowRight")
-    until(page, "document.querySelector('.scroll').scrollLeft > 0")
+    until(page, "document.querySelector('.scroll:has(.launches)').scrollLeft > 0")
 
 
 def test_a_chart_zooms_and_goes_back(report: Report, open_page: Open) -> None:

@@ -26,6 +26,10 @@ TOO_WIDE = """() => [...document.querySelectorAll(
     "body *:not(.scroll *, pre *, .chart *, .explored-chart *)")]
   .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => e.outerHTML.slice(0, 160))"""
+SPILLING = """() => [...document.querySelectorAll("main :is(td, th):not(.unseen *)")]
+  .filter((e) => e.checkVisibility() && !e.closest("thead") && e.clientWidth)
+  .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflow === "visible")
+  .map((e) => e.outerHTML.slice(0, 160))"""
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((part) => (part.open = true))"
 CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 LISTEN = """(controls) => {
@@ -90,6 +94,42 @@ def test_a_page_is_quiet_and_fits_in_both_themes(shown: Watched) -> None:
         for width in (PHONE, WALL, LAPTOP):
             assert wide(shown.page, width) == []
     assert shown.faults == []
+
+
+def test_what_a_cell_says_lies_inside_the_cell(shown: Watched) -> None:
+    shown.page.evaluate(OPEN_ALL)
+
+    for width in (PHONE, LAPTOP):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        assert shown.page.evaluate(SPILLING) == []
+
+
+LINES = """() => [...document.querySelectorAll("table.kernels tbody tr")].map((row) => ({
+  kernel: row.querySelector("th").innerText,
+  width: row.getBoundingClientRect().width,
+  lines: [...row.querySelectorAll("td:not(.size)")].filter((e) => e.checkVisibility()).map((e) =>
+    [e.dataset.head, e.innerText.replace(/\\s+/g, " ").trim(), e.getBoundingClientRect().top]),
+}))"""
+
+
+def test_on_a_phone_the_overview_has_a_line_for_each_implementation_of_a_kernel(
+    report: Report, open_page: Open
+) -> None:
+    page = open_page(report.page("overview")).page
+    page.set_viewport_size({"width": PHONE, "height": 900})
+
+    rows = page.evaluate(LINES)
+
+    assert [row["kernel"] for row in rows][:2] == ["increment_by_one", "mandelbrot"]
+    assert all(row["width"] <= PHONE for row in rows)
+    for row in rows:
+        tops = [top for _, _, top in row["lines"]]
+        assert tops == sorted(set(tops))
+    said = {head: words for head, words, _ in rows[0]["lines"]}
+    assert list(said) == ["numpy", "numba", "numba_cuda", "numba_parallel"]
+    assert (
+        said["numba"] == "0.860\N{MULTIPLICATION SIGN} 0.827\N{EN DASH}0.895\N{MULTIPLICATION SIGN}"
+    )
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -202,7 +202,8 @@ def test_every_function_that_a_suite_names_is_proved(tmp_path: Path, write: Writ
         + change,
         "11:23: little_kernels:agree takes (out, ref, n), and is called with (outputs, expected): "
         + change,
-        f"13:7: little_kernels:f takes (a, b), and is called with (a, b, c): {change}",
+        "13:7: little_kernels:f takes (a, b), and is called with (a, b, c): "
+        "write call: [a, b], or change the function",
         f"14:7: little_kernels:go takes (a, b, c), and is called with (launch, a, b, c): {change}",
     ]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from result_files import CommitFiles
 from unpacked import unpacked
 
 from gpubench.analysis.changes import changes_of
 from gpubench.analysis.comparison import DISTURBED
 from gpubench.record import Disturbance
+from gpubench.report import text
 from gpubench.report.render import write_report
-from gpubench.results import open_table
+from gpubench.results import CaseName, Ratio, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
@@ -67,6 +71,38 @@ def test_a_disturbed_kernel_does_not_take_the_interval_from_the_mean_of_the_othe
     assert "reach 2.00" in page
     assert "no interval) the speed" not in page
     assert "without norm, whose speedup has no interval" in page
+
+
+@pytest.mark.parametrize(
+    ("speedup", "pairs", "so"),
+    [
+        (None, 0, "so that it is no good time"),
+        (Ratio(0.0135, 0.0, math.inf), 0, "so that its ratio has no interval and no verdict"),
+        (Ratio(1.05, 0.99, 1.07), 40, "and its pairs differ by less than the 10 % of a verdict"),
+        (Ratio(3.0, 2.9, 3.1), 40, "and its pairs differ by more than 10 %, which decides"),
+    ],
+)
+def test_the_note_of_a_disturbed_time_says_what_its_row_shows(
+    tmp_path: Path, speedup: Ratio | None, pairs: int, so: str
+) -> None:
+    write_commit(tmp_path, 1, 0.5, share=0.8)
+    table = open_table(tmp_path)
+    row = table.newest_rows(table.setups[0])[CaseName("add", "add", "numba", "kernel", "n=4")]
+
+    note = text.disturbed(replace(row, speedup=speedup, pairs=pairs))
+
+    assert f"ran beside other work, {so}; measure" in note
+
+
+def test_a_page_names_the_command_that_measures_disturbed_times_again(tmp_path: Path) -> None:
+    write_commit(tmp_path / "results", 2, 5.0, share=0.8)
+
+    site = write_report(open_table(tmp_path / "results"), tmp_path / "site").parent
+
+    page = (site / "kernel-add.html").read_text()
+    assert "asv run 22222222^!" in page
+    assert "--skip-existing-successful" not in page
+    assert "No speedup can be stated at this commit: other work disturbed the times." in page
 
 
 def test_disturbed_times_are_no_step(tmp_path: Path) -> None:

@@ -86,6 +86,15 @@ def test_what_benchmarks_json_does_not_list_is_named(results: Path) -> None:
     assert (problems[-1].path, problems[-1].message) == ("benchmarks.json", message)
 
 
+def test_a_value_that_cannot_be_is_named_as_asv_names_its_benchmark(tmp_path: Path) -> None:
+    write_benchmarks(tmp_path)
+    write_format_2(tmp_path, 1, {PAIR.baseline: [-1.0, 2.0, 3.0, 4.0]})
+
+    said = [problem.message for problem in open_table(tmp_path).problems]
+
+    assert f"{PAIR.baseline} is left out: -1.0 s is no time" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

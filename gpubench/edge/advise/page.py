@@ -122,7 +122,10 @@ def build(history: History, site: Site) -> AdvisePage:
             "memory": advice.MEMORY,
             "copies": advice.COPIES,
         },
-        states=(*disturbed_states(site.rows_now(history)), *(() if kernels else (state,))),
+        states=(
+            *disturbed_states(site.rows_now(history), history.latest),
+            *(() if kernels else (state,)),
+        ),
     )
 
 
