@@ -217,6 +217,7 @@ LINE = {
     "fields",
     [
         {"reason": "a\ud800b"},
+        {"\ud800": 5},
         {"reason": "a\x00\x1b[31m\x07</script>"},
         {"reason": "x" * 3_000_000},
         {"status": "\ud800"},
