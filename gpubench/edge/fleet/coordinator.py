@@ -595,16 +595,18 @@ def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     progress: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    """Address of the first worker that wrote under each name: nobody else writes under it."""
+    names: dict[str, str] = {}
+    """What each worker wrote under first, by its address: its one name, and no other worker's."""
 
     def append(event: tuple[float, object]) -> None:
         with suppress(OSError, Malformed):
             said = read(Said, event[1], "a line")
             name, line = said.machine, shortened(said.line, MAX_SAID)
-            if not is_file_name(name) or len(owners) >= MAX_LOGS:
-                return
-            if owners.setdefault(name, said.worker) != said.worker:
+            if said.worker not in names:
+                if not is_file_name(name) or name in names.values() or len(names) >= MAX_LOGS:
+                    return
+                names[said.worker] = name
+            if names[said.worker] != name:
                 return
             if match := PROGRESS.search(line):
                 progress[name] = f"{float(match[1]):.0f} %"

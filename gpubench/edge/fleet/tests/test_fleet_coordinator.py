@@ -442,6 +442,9 @@ def test_logs_are_bounded_and_of_who_sends(tmp_path: Path, monkeypatch: pytest.M
     say("of another", worker="tcp://2")
     for name in ("../../evil", "a/b", "", 5, "con", "x" * 300):
         say("evil", machine=name)
+        say("evil", machine=name, worker="tcp://2")
+    for name in ("other", "lab2", "NaN"):
+        say("a second log of one worker", machine=name)
     for event in EVENTS:
         client.handler((0.0, event))
     for _ in range(9):
