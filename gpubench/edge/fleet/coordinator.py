@@ -95,6 +95,8 @@ MAX_PIECES = 256
 """Pieces of records that wait to be kept: a machine sends one every five seconds at most, and all
 are kept once a second."""
 
+_TRACEBACK = "Traceback (most recent call last)"
+
 MAX_LOGS, MAX_LOG_BYTES = 1_000, 2**26
 """Machines whose processes are written down, and bytes of each one's log: 64 MiB are the lines of
 some hundred runs."""
@@ -235,8 +237,10 @@ def _result(future: Future) -> Any:
 
 
 def _words(error: BaseException) -> str:
-    """Return what an error of another machine says, as far as a person would read it."""
-    return shortened(str(error) or type(error).__name__, MAX_WORD)
+    """Return what an error of another machine says, as far as a person would read it: of a
+    traceback, which Dask puts into some of its errors, the last line."""
+    said = str(error).strip() or type(error).__name__
+    return shortened(said.splitlines()[-1] if _TRACEBACK in said else said, MAX_WORD)
 
 
 def keepers_of(

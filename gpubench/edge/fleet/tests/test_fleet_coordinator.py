@@ -421,6 +421,12 @@ def test_beside_a_hostile_machine_the_share_of_an_honest_one_arrives(
     assert not scene.results.exists()
 
 
+def test_of_a_traceback_of_another_machine_the_last_line_is_said() -> None:
+    said = 'cannot send\nTraceback (most recent call last):\n  File "x", line 1\nTypeError: a lock'
+    assert coordinator._words(RuntimeError(said)) == "TypeError: a lock"
+    assert coordinator._words(RuntimeError("asv failed:\nno disk")) == "asv failed:\nno disk"
+
+
 class Topics:
     """A client, as far as what is logged is concerned."""
 
