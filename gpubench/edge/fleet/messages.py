@@ -77,7 +77,8 @@ def read_machine(message: object, name: str, address: str) -> Machine:
     said = read(_Machine, message, "what it says of itself")
     if (said.name, said.address) != (name, address):
         raise Malformed(f"it calls itself {shortened(said.name, 80)!r} now, and joined as {name!r}")
-    read(_Bytes | None, said.facts.get("memory_bytes"), "the memory that it says it has")
+    if (memory := said.facts.get("memory_bytes")) is not None:
+        read(_Bytes, memory, "the memory that it says it has")
     for each in (said.name, *said.environments):
         if not is_file_name(each):
             raise Malformed(f"{shortened(each, 80)!r} can be no name of a file on every system")
