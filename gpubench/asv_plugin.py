@@ -67,6 +67,11 @@ ENOUGH_PROCESSES = 4
 which asv has no use for)."""
 
 
+_sizes_before: dict[Path, int] = {}
+"""Bytes of each record of the machine when asv began. What has grown is of this run; the moments of
+files are those of another clock on a network's disk, and clocks jump."""
+
+
 def export_settings() -> None:
     """Read asv's command line and configuration as asv does, for the processes that it starts.
 
@@ -91,7 +96,8 @@ def export_settings() -> None:
     if conflict := describe_conflict():
         log.warning(f"gpubench: {conflict}")
     try:
-        _settings(arguments).export()
+        (settings := _settings(arguments)).export()
+        _sizes_before.update({path: path.stat().st_size for path in _records(settings)})
     except Exception as error:  # asv fails of it too, or its results are without a record
         os.environ[VARIABLE] = ""
         log.warning(f"gpubench: no record is kept: {error}")
@@ -288,17 +294,20 @@ def record_what_was_lost() -> None:
                     Recorder(path).write(replace(line, status="killed", at=now(), reason=reason))
 
 
+def _records(settings: AsvSettings) -> Iterator[Path]:
+    """Yield the records of the machine that is measured; none where nothing is kept."""
+    if settings.results_dir is not None:
+        yield from Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}")
+
+
 def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]]:
     """Lines of cases and rounds of this run that have such a field, each with its record; damaged
     ones are left out."""
-    settings = asv_settings()
-    if settings.results_dir is None:
-        return
     from gpubench.measure.recorder import Recorder
 
-    began = float(settings.run.partition("-")[2])
-    for path in Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}"):
-        if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
+    settings = asv_settings()
+    for path in _records(settings):
+        if path.stat().st_size == _sizes_before.get(path):
             continue
         of_run = False
         for record in reversed([*Recorder(path).backwards(f'"{field}"', '"kind": "run"')]):

@@ -451,7 +451,7 @@ def _decoded(line: str | bytes) -> Line:
         raise GpubenchError(f"unknown kind of record line: {str(kind)[:80]!r}")
     try:
         return msgspec.convert(content, _RECORD_KINDS[kind])
-    except (msgspec.MsgspecError, OverflowError) as error:
+    except (msgspec.MsgspecError, OverflowError, UnicodeError) as error:
         if "missing required field" in str(error):
             raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error
         raise GpubenchError("a field holds what gpubench does not write") from error

@@ -10,15 +10,17 @@
 | results | result files, records, `machine.json` and `benchmarks.json`, damaged |
 | kills | `asv run`, `report`, `serve` and `query`, killed at random moments; a report after each |
 | fleet | `gpubench fleet run`, or the machine that measures, in the same way |
+| messages | what a worker of a fleet sends, broken, beside an honest worker |
 | strings | texts that try to be markup or code, in all that results say; every page in chromium |
 
 Of kills and fleets so many are made as are asked for, and what ends before comes on top. Exit code
-1 where one escaped. Kills need Linux, `fleet` needs Dask, and `strings` chromium.
+1 where one escaped. Kills need Linux, `fleet` and `messages` need Dask, and `strings` chromium.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import math
 import os
 import random
@@ -60,7 +62,7 @@ for folder in ("tests/browser", "tests/end_to_end", "gpubench/edge/fleet/tests")
     sys.path.insert(0, str(ROOT / folder))
 
 TRIES = {"suites": 18_000, "generated": 4_000, "misplaced": 4_000, "results": 2_000}
-TRIES |= {"kills": 100, "fleet": 20, "strings": 40}
+TRIES |= {"kills": 100, "fleet": 20, "messages": 200, "strings": 40}
 """Unless the command line says otherwise."""
 
 
@@ -235,7 +237,7 @@ def _kill_readers(project: Any, rng: random.Random, counts: Counts, kills: int) 
         counts.add("report", Outcome("escaped", words=f"{len(left)} folders are left behind"))
 
 
-LOOKING_OFTEN = "from gpubench.edge.fleet import cluster; cluster.LOOKS = 0.3\n"
+LOOKING_OFTEN = "from gpubench.edge.fleet import cluster; cluster.LOOK_SECONDS = 0.3\n"
 """Lines of records come several times in a share of some seconds."""
 
 
@@ -317,6 +319,92 @@ def fleet_campaign(kills: int, seed: str) -> tuple[str, bool]:
             counts.add(f"fleet {killed}", _outcome(was_killed, faults))
     print(f"fleet: {ended} runs came to their end")
     return counts.line("fleet"), bool(counts.of["escaped"])
+
+
+def messages_campaign(tries: int, seed: str) -> tuple[str, bool]:
+    """Let one worker send broken messages and parcels over Dask, and another one honest ones, which
+    have to arrive."""
+    import distributed
+
+    counts = Counts()
+    for number in range(tries):
+        name = f"messages-{seed}-{number}"
+        with (  # a fleet of its own: what Dask cannot send ends a worker
+            TemporaryDirectory(prefix="gpubench-messages-") as folder,
+            distributed.LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                processes=False,
+                protocol="tcp",
+                dashboard_address="127.0.0.1:0",
+                resources={"cpu": 1},
+                silence_logs=logging.CRITICAL + 1,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            try:
+                how, faults = _sent_beside(client, Path(folder), random.Random(name))
+            except Exception as error:
+                how, faults = "escaped", [f"{type(error).__name__}: {error}"[:500]]
+        counts.add(name, Outcome("escaped" if faults else how, words="; ".join(faults)))
+    return counts.line("messages"), bool(counts.of["escaped"])
+
+
+def _sent_beside(client: Any, folder: Path, rng: random.Random) -> tuple[str, list[str]]:
+    """Measure one share on each of two machines, of which one sends what is broken; return what
+    became of that, and what is wrong."""
+    import distributed
+    from hostile_messages import (
+        SHARE,
+        faults_of,
+        honest_parcel,
+        hostile_events,
+        hostile_parcel,
+        read_words,
+        renamed,
+    )
+
+    from gpubench.edge.fleet.cluster import LINES_TOPIC, RECORDS
+    from gpubench.edge.fleet.coordinator import Dispatch, keep_logs
+    from gpubench.edge.fleet.parcels import merge, pack
+    from gpubench.edge.fleet.shares import Machine
+
+    read_words(rng)
+    honest, results, said = honest_parcel(folder / "made"), folder / "results", list[str]()
+    hostile = hostile_parcel(rng, renamed(honest, "evil"))
+    events = hostile_events(rng)
+
+    def task(share: Any, variables: Any, begun: Any) -> Any:
+        if share.keeper == "lab":
+            time.sleep(0.1)  # while the other one sends
+            return honest
+        for event in events:
+            distributed.get_worker().log_event(rng.choice((LINES_TOPIC, RECORDS)), event)
+        return hostile
+
+    def keep(parcel: Any, share: Any, machine: Any, begun: Any) -> int:
+        return merge(parcel, share, machine.environments, results, {}, begun)
+
+    keepers = {"lab": "lab", "evil": "evil"}
+    addresses = zip(keepers, client.nthreads(), strict=True)
+    machines = [Machine(name, address, {}, (), ("env",)) for name, address in addresses]
+    shares = [replace(SHARE, keeper=keeper) for keeper in keepers]
+    keep_logs(client, folder / "logs")
+    outcome = Dispatch(
+        client, machines, keepers, shares, results, keep, said.append, task=task
+    ).run()
+    faults = faults_of(results, tuple(keepers))
+    faults += [line[:200] for line in said if len(line) > 3_000]
+    faults += [f"{path.name} is there" for path in folder.iterdir() if path.name not in _THERE]
+    if len(logs := [*folder.glob("logs/**/*")]) > len(keepers):
+        faults.append(f"{len(logs)} logs of {len(keepers)} workers")
+    arrived = pack(results, SHARE, ["env"]).files
+    if arrived.keys() != honest.files.keys():
+        faults.append(f"lost: of the honest machine only {', '.join(arrived)} arrived")
+    return "accepted" if outcome.kept == len(shares) else "refused", faults
+
+
+_THERE = ("made", "results", "logs")
 
 
 def _outcome(was_killed: bool, faults: list[str]) -> Outcome:
@@ -471,14 +559,15 @@ def main() -> None:
     asked = dict(each.partition("=")[::2] for each in sys.argv[1:])
     seed = asked.pop("seed", "1")
     asked = asked or dict.fromkeys(TRIES, "")
-    if "fleet" in asked and find_spec("distributed") is None:
-        print("fleet is left out, which needs Dask: pip install 'gpubench-suite[fleet]'")
-        del asked["fleet"]
+    if (over_dask := asked.keys() & {"fleet", "messages"}) and not find_spec("distributed"):
+        print("fleet and messages are left out: they need `pip install 'gpubench-suite[fleet]'`")
+        asked = {what: asked[what] for what in asked.keys() - over_dask}
     if unknown := asked.keys() - TRIES.keys():
         sys.exit(f"there is no campaign {unknown.pop()!r}; there are {', '.join(TRIES)}")
     special: dict[str, Callable[[int, str], tuple[str, bool]]] = {
         "kills": kills_campaign,
         "fleet": fleet_campaign,
+        "messages": messages_campaign,
         "strings": strings_campaign,
     }
     lines, has_escaped = [], False

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
 from gpubench.backends.numba_globals import changed_global, remember_globals
-from gpubench.backends.numba_settings import find_plain, why_off
+from gpubench.backends.numba_settings import find_plain, runs_as_python, why_off
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Launch, Target
 from gpubench.errors import BackendError, KernelError
@@ -52,6 +52,12 @@ class NumbaSession(HostSession):
             raise KernelError(
                 f"{plain} is decorated and was not compiled: Python would run it; have its "
                 "decorator be Numba's, and Numba's compiler on while the module is imported"
+            )
+        if runs_as_python(target.function):
+            name = getattr(target.function, "__qualname__", type(target.function).__name__)
+            raise KernelError(
+                f"{name} is plain Python and calls nothing that Numba compiled: decorate it with "
+                "njit, or write `backend: numpy`"
             )
         remember_globals(target.function)
         return super().bind(target, launch, arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal
+
+import numpy as np
 
 Setting = Literal["DISABLE_JIT", "ENABLE_CUDASIM"]
 """The name of a setting in ``numba.config``."""
@@ -22,6 +25,10 @@ EFFECTS: dict[Setting, str] = {
 SETTINGS_FILE = ".numba_config.yaml"
 """The file of settings that Numba reads in the working folder (Numba's manual, *Environment
 variables*)."""
+MAX_FOLLOWED = 5_000
+"""Objects that are looked at for one that is compiled: a hundred times what a kernel of some
+modules names."""
+_DATA = (str, bytes, int, float, complex, np.ndarray, type(None), ModuleType)
 _DECORATED = re.compile(r"@(\w+\.)*n?jit\s*(\(|#|$)")
 
 
@@ -59,6 +66,65 @@ def _named(function: Any) -> Iterator[FunctionType]:
         yield function
         named = map(function.__globals__.get, function.__code__.co_names)
         yield from (each for each in named if isinstance(each, FunctionType))
+
+
+def runs_as_python(function: Any) -> bool:
+    """Return whether a function is Python's and nothing that it names is compiled by Numba.
+
+    Code is followed by the names in it, through other functions and modules; what else a function
+    holds is followed whole. Where that is too much to follow, something may be compiled.
+    """
+    pending, seen = [function], dict[int, object]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen or isinstance(one, _DATA):
+            continue
+        if _compiles(one) or len(seen) > MAX_FOLLOWED:
+            return False
+        seen[id(one)] = one
+        if _is_of(one, "numpy") or (isinstance(one, type) and _is_of(one, "builtins")):
+            continue
+        if isinstance(one, FunctionType):
+            pending += _used_by(one)
+        else:
+            pending += gc.get_referents(one)
+    return not isinstance(function, BuiltinFunctionType)  # compiled ahead of time
+
+
+def _compiles(one: Any) -> bool:
+    """Return whether an object was compiled by Numba, or compiles."""
+    waits = "gpubench.kernels.lazy_numba"
+    return _is_of(type(one), "numba", waits) or _is_of(one, "numba.core.decorators")
+
+
+def _is_of(one: Any, *packages: str) -> bool:
+    """Return whether an object is defined in one of these packages or modules."""
+    # Of instances the type is asked: an object may open a device when it is asked itself.
+    named = one if isinstance(one, type | FunctionType | BuiltinFunctionType) else type(one)
+    module = str(getattr(named, "__module__", ""))
+    return any(module == each or module.startswith(f"{each}.") for each in packages)
+
+
+def _used_by(function: FunctionType) -> Iterator[Any]:
+    """Yield what the code of a function can name: globals, modules and what it takes from them,
+    what it closes over, and defaults."""
+    codes, names = [function.__code__], set[str]()
+    for code in codes:
+        codes += (each for each in code.co_consts if isinstance(each, CodeType))
+        names |= {*code.co_names, *(each for each in code.co_consts if isinstance(each, str))}
+    values = [*map(function.__globals__.get, names), *map(sys.modules.get, names)]
+    for value in values:
+        if isinstance(value, ModuleType):
+            values += (
+                each for each in map(vars(value).get, names) if all(each is not v for v in values)
+            )
+        else:
+            yield value
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it is empty yet
+            yield cell.cell_contents
 
 
 def _is_decorated(function: FunctionType) -> bool:

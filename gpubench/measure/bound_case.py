@@ -62,7 +62,7 @@ class BoundCase:
         inputs = cast_inputs(case, inputs)
         self.session, self.case, self.inputs = session, case, inputs
         self._target = target
-        intents = {name: spec.intent for name, spec in case.given_specs.items()}
+        intents = case.kernel.intents()
         returned = case.implementation.returns
         self._made = {name for name in returned if intents[name] == "out"}
         """Arrays that a call makes and returns, so that none is given to it."""

@@ -99,6 +99,7 @@ def draw_arrays(case: Case, draw: str = "") -> dict[str, AnyArray]:
                 f"{len(init.returns)}: {', '.join(init.returns)}"
             )
         arrays = dict(zip(init.returns, map(_as_array, made), strict=True))
+        arrays |= {name: _writable(_title(case, name), arrays[name]) for name in init.inout}
     specs = case.array_specs
     for name, spec in specs.items():
         if name not in arrays and spec.intent in ("out", "scratch"):
@@ -113,6 +114,10 @@ def draw_arrays(case: Case, draw: str = "") -> dict[str, AnyArray]:
         if name not in arrays and isinstance(spec.fill, LikeFill):
             arrays[name] = _accepted(case, name, _alike(arrays[spec.fill.like], spec))
     return {**{name: arrays[name] for name in specs}, **arrays}
+
+
+def _title(case: Case, name: str) -> str:
+    return f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r}"
 
 
 def _as_array(made: Any) -> AnyArray:
@@ -131,8 +136,7 @@ def _alike(other: AnyArray, spec: ArraySpec) -> AnyArray:
 
 def _accepted(case: Case, name: str, array: AnyArray) -> AnyArray:
     """Return a declared array that was drawn; one that is written can be written."""
-    spec = case.array_specs[name]
-    what = f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r}"
+    spec, what = case.array_specs[name], _title(case, name)
     if array.shape != spec.shape or array.dtype != spec.dtype:
         raise KernelError(
             f"{what} came as {array.dtype} {array.shape}; the suite declares {spec.dtype} "
@@ -144,8 +148,11 @@ def _accepted(case: Case, name: str, array: AnyArray) -> AnyArray:
             f"`order: {spec.order}`: return np.asarray(..., order={spec.order!r}), or leave "
             "`order` out to measure it as it comes"
         )
-    if spec.intent == "in":
-        return array
+    return array if spec.intent == "in" else _writable(what, array)
+
+
+def _writable(what: str, array: AnyArray) -> AnyArray:
+    """Return an array that a run may write, a copy of it where it is read only."""
     if has_overlap(array):
         raise KernelError(
             f"{what} is written, and some of its elements lie at one place (strides "

@@ -75,8 +75,8 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
     take_counts()  # of what computed the inputs and the baseline
     expected = _proving_outputs(bound) if baseline is None else baseline
     bound.expected = expected
-    specs = bound.case.given_specs
-    outs = [name for name in bound.changing if specs[name].intent == "out"]  # not returned
+    specs, intents = bound.case.given_specs, bound.case.kernel.intents()
+    outs = [name for name in bound.changing if intents[name] == "out"]  # not returned
     rights = {n: expected[n].astype(specs[n].dtype, copy=False) for n in outs if n in expected}
     poison = {name: poisoned(right, right) for name, right in rights.items()}
 
@@ -105,11 +105,7 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
     if result.fault and baseline is not None and (never := why_never_written(first, poison)):
         result = replace(result, fault=f"{never} ({result.fault})")
     elif result.fault is None and (changed := bound.changed_inputs()):
-        fault = (
-            f"the run changed {', '.join(changed)}, which the suite declares to be read only; "
-            "if that is meant, declare `intent: inout`"
-        )
-        result = replace(result, fault=fault)
+        result = replace(result, fault=_why_changed(bound.case, changed))
     elif result.fault is None:
         again = run(seen=True)
         if apart := difference(first, again):
@@ -127,6 +123,18 @@ def verify(bound: BoundCase, baseline: Outputs | None, orders: Sequence[str] = (
     if result.fault is not None and (hint := bound.why_wrong()):
         result = replace(result, fault=f"{result.fault}; {hint}")
     return result
+
+
+def _why_changed(case: Case, changed: Sequence[str]) -> str:
+    """Return what is wrong with arrays that a run must only read, and what to write if it may."""
+    init = case.kernel.init
+    made = {*init.returns} - case.array_specs.keys() if init else set[str]()
+    names = ", ".join(changed)
+    meant = f"write `init: {{inout: [{names}]}}`" if made >= {*changed} else ""
+    return (
+        f"the run changed {names}, which the suite declares to be read only; "
+        f"if that is meant, {meant or 'declare `intent: inout`'}"
+    )
 
 
 def why_never_written(outputs: Outputs, poison: Outputs) -> str | None:
@@ -311,9 +319,10 @@ def _found(bound: BoundCase, outputs: Outputs) -> dict[str, AnyArray]:
 
 def _read_arrays(bound: BoundCase) -> dict[str, AnyArray]:
     """Return what the case starts from, by name."""
-    arrays, specs = bound.inputs.arrays, bound.case.array_specs
+    intents = bound.case.kernel.intents()
     # Those of `init` may be declared nowhere.
-    return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
+    read = [n for n in bound.inputs.arrays if intents.get(n, "in") in ("in", "inout")]
+    return {name: bound.inputs.arrays[name] for name in read}
 
 
 def _compared(bound: BoundCase, outputs: Outputs, expected: Outputs) -> CheckResult:

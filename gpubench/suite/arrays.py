@@ -281,6 +281,9 @@ class Init(Model):
     """`module:name`, called with the case's values and a seeded Generator."""
     returns: Annotated[tuple[Identifier, ...], Field(min_length=1)]
     """Names of the arrays that it returns, in order."""
+    inout: Annotated[tuple[Identifier, ...], Distinct] = ()
+    """Which of these a run changes in place, of any dtype; what it leaves is checked. One that
+    `arrays` declares has its `intent` there."""
     was: OldReferences | None = None
     """The `module:name` that the function had before, or a list of such, the newest first."""
 

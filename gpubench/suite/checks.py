@@ -231,6 +231,7 @@ class _KernelChecks:
             yield from self.table(name, table)
         for name, scalar in self.kernel.scalars.items():
             yield from self.dtype(("scalars", name, "dtype"), scalar.dtype)
+        yield from self.changed_in_place()
         yield from self.arguments()
         yield from self.formulas()
         yield from self.circles()
@@ -256,6 +257,16 @@ class _KernelChecks:
 
     def fault(self, path: Path, message: str) -> Fault:
         return (self.node.find(*path) or self.node).origin.fault(message)
+
+    def changed_in_place(self) -> Iterator[Fault]:
+        """Yield what ``init`` calls changed and does not return, or what is declared elsewhere."""
+        for index, name in enumerate(self.kernel.init.inout if self.kernel.init else ()):
+            path = ("init", "inout", index)
+            if name not in self.made:
+                yield self.fault(path, unknown("array of init", name, self.made))
+            elif name in self.arrays:
+                message = f"array {name!r} is declared under arrays: write `intent: inout` there"
+                yield self.fault(path, message)
 
     def dtype(
         self,
@@ -504,6 +515,9 @@ class _KernelChecks:
         elif self.kernel.returns or self.kernel.tables:
             message = "what is returned, or a table, is not divided; let it write arrays"
             yield self.fault((*path, "split"), message)
+        elif self.kernel.init is not None and self.kernel.init.inout:
+            message = "what init makes is not divided; declare under arrays what a run writes"
+            yield self.fault((*path, "split"), message)
         for array, declared in self.kernel.arrays.items():
             cut = [str(extent).strip() == split for extent in declared.shape]
             rest = (e for e, is_cut in zip(declared.shape, cut, strict=True) if not is_cut)
@@ -521,7 +535,7 @@ class _KernelChecks:
         if launch is None or "cover" not in launch.grids() or "over" in raw:
             return
         intents = [array.find("intent") for array in self.arrays.values()]
-        if not (any(intents) or self.kernel.returns):
+        if not (any(intents) or self.kernel.returns or self.kernel.written()):
             return  # a kernel that writes nothing is told as that
         if not any(intent and intent.content in ("out", "inout") for intent in intents):
             at = raw.get("grid") or self.implementations[name].entries["launch"]

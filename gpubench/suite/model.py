@@ -23,6 +23,7 @@ from gpubench.suite.arrays import (
     Fill,
     FunctionFill,
     Init,
+    Intent,
     OldNames,
     Range,
     Scalar,
@@ -311,13 +312,19 @@ class Kernel(Model):
     def arguments(self, implementation: str) -> tuple[str, ...]:
         """Return the names of what an implementation is called with: ``call`` without the ``out``
         arrays that it returns."""
-        returned = self.implementations[implementation].returns
-        made = {name for name in returned if self.arrays[name].intent == "out"}
+        returned, intents = self.implementations[implementation].returns, self.intents()
+        made = {name for name in returned if intents[name] == "out"}
         return tuple(name for name in self.call if name not in made)
+
+    def intents(self) -> dict[str, Intent]:
+        """Return the intents of all arrays that have one, the declared ones first. What only
+        ``init`` returns is read, unless it says otherwise."""
+        intents = {name: array.intent for name, array in self.arrays.items()}
+        return intents | dict.fromkeys(self.init.inout if self.init else (), "inout")
 
     def written(self) -> list[str]:
         """Return the names of the arrays that a run writes and that are looked at."""
-        return [name for name, one in self.arrays.items() if one.intent in ("out", "inout")]
+        return [name for name, intent in self.intents().items() if intent in ("out", "inout")]
 
     def drawn(self) -> dict[tuple[str, ...], Array | Column]:
         """Return all that is filled, by its path: arrays, and columns of tables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from numba.core import config
 
-from gpubench.backends.numba_settings import find_plain, why_off
+from gpubench.backends.numba_settings import find_plain, runs_as_python, why_off
 from gpubench.backends.protocol import Target
 from gpubench.backends.registry import get
 from gpubench.errors import KernelError
@@ -133,3 +134,88 @@ def test_a_division_by_zero_says_what_numpy_does_differently() -> None:
     assert hint is not None and "error_model='numpy'" in hint
     assert get("numba").hint(ValueError()) is None
     assert get("numpy").hint(ZeroDivisionError()) is None
+
+
+PLAIN = """
+import functools
+import numba
+from numba import njit, prange
+
+def loop(a):
+    for i in prange(3):
+        pass
+    return a
+
+compiled = njit(loop)
+not_compiled = njit(loop).py_func
+
+@functools.wraps(compiled)
+def pretends(a):
+    return loop(a)
+
+def anonymous(a):
+    return (lambda x: loop(x))(a)
+
+class Solver:
+    def __call__(self, a):
+        return loop(a)
+
+    def solve(self, a):
+        return loop(a)
+
+class Compiling:
+    def __init__(self):
+        self.kernels = {"a": [compiled]}
+
+    def __call__(self, a):
+        return self.kernels["a"][0](a)
+
+def made(kernel):
+    def inner(a):
+        return kernel(a)
+    return inner
+
+def imports(a):
+    from plain_module import compiled
+    return compiled(a)
+
+def by_module(a):
+    import plain_module as module
+    return getattr(module, "compiled")(a)
+
+def through_another(a):
+    return by_module(a)
+
+def compiles_itself(a):
+    return njit(loop)(a)
+
+solver, solve, partial = Solver(), Solver().solve, functools.partial(loop)
+compiling, closed_over = Compiling(), made(compiled)
+partial_of_compiled, plain_closed_over = functools.partial(compiled), made(loop)
+"""
+RUN_BY_PYTHON = (
+    *("loop", "not_compiled", "pretends", "anonymous", "solver", "solve", "partial"),
+    "plain_closed_over",
+)
+RUN_BY_NUMBA = (
+    *("compiled", "compiling", "closed_over", "partial_of_compiled", "imports", "by_module"),
+    *("through_another", "compiles_itself"),
+)
+
+
+@pytest.fixture
+def plain_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "plain_module.py").write_text(PLAIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("plain_module")
+    del sys.modules["plain_module"]
+
+
+def test_a_function_that_names_nothing_of_numba_s_is_run_by_python(plain_module: Any) -> None:
+    found = {n: runs_as_python(getattr(plain_module, n)) for n in RUN_BY_PYTHON + RUN_BY_NUMBA}
+    assert found == dict.fromkeys(RUN_BY_PYTHON, True) | dict.fromkeys(RUN_BY_NUMBA, False)
+    with get("numba").open("cpu") as session:
+        with pytest.raises(KernelError, match=r"^loop is plain Python and calls nothing"):
+            session.bind(Target(function=plain_module.not_compiled), None, (1.0,))
+        for name in RUN_BY_NUMBA:
+            session.bind(Target(function=getattr(plain_module, name)), None, (1.0,))

@@ -108,3 +108,8 @@ def test_a_line_without_end_is_refused() -> None:
 def test_deep_nesting_is_refused(line: str) -> None:
     with pytest.raises(GpubenchError, match="no line of a gpubench record"):
         parse_line(line)
+
+
+def test_half_a_character_as_the_name_of_a_field_is_refused() -> None:
+    with pytest.raises(GpubenchError, match="a field holds what gpubench does not write"):
+        parse_line(b'{"format": 1, "kind": "case", "\\ud800": 1}')

@@ -243,6 +243,7 @@ LINE = {
 
 DAMAGED_LINES: list[Content] = [
     {"reason": "a\ud800b"},
+    {"\ud800": 5},
     {"reason": "a\x00\x1b[31m\x07</script>"},
     {"reason": "x" * 3_000_000},
     {"status": "\ud800"},

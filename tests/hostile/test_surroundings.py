@@ -82,12 +82,19 @@ def test_results_that_cannot_be_kept_are_read_all_the_same(project: Path) -> Non
     assert (code, said.splitlines()[-1]) == (0, "4")
 
 
-def test_what_is_read_only_is_read_and_no_report_is_written(project: Path) -> None:
+def test_what_is_another_user_s_and_read_only_is_read_and_no_report_is_written_there(
+    project: Path, tmp_path: Path
+) -> None:
+    theirs = {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}  # git then answers nothing
+    elsewhere = ["report", "--output", str(tmp_path / "html")]
     folders = [project, *(path for path in project.rglob("*") if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
     try:
-        table, report = (run(project, c, how={"preexec_fn": as_anybody}) for c in READING[::-2])
+        table, report, other = (
+            run(project, c, how={"preexec_fn": as_anybody}, **theirs)
+            for c in (READING[-1], READING[0], elsewhere)
+        )
     finally:
         for folder in folders:
             folder.chmod(0o755)
@@ -96,6 +103,7 @@ def test_what_is_read_only_is_read_and_no_report_is_written(project: Path) -> No
     assert (report[0], len(report[2].splitlines())) == (2, 1), report
     assert report[2].startswith("gpubench: ") and "Permission denied" in report[2]
     assert not (project / "reports").exists()
+    assert other[0] == 0 and (tmp_path / "html/index.html").exists(), other
 
 
 @pytest.mark.parametrize("home", [None, "/nonexistent", "/dev/null"])

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -226,6 +227,27 @@ def test_what_cases_compiled_anew_is_said_once_at_the_end_of_a_run(project, monk
         "gpubench: 3.00 s went into compiling sort numba, which is done again in every process; "
         "with `cache=True` Numba keeps the code"
     ]
+
+
+@pytest.mark.parametrize("jump", [-3600, 3600], ids=["back", "forward"])
+def test_lines_of_a_run_are_read_however_clocks_jump(project, monkeypatch, jump):
+    recorder = Recorder(project / "kept" / "desk" / f"{COMMIT[:8]}-environment{SUFFIX}")
+    other = Recorder(project / "kept" / "desk" / f"{COMMIT[:7]}0-environment{SUFFIX}")
+    for each in (recorder, other):
+        each.write(RunRecord("now", {"run": "of another"}))
+    settings = exported(monkeypatch, "run")
+    recorder.write(RunRecord("now", {"run": settings.run}))
+    recorder.write(RoundsRecord("suites.sort__numba.time_kernel", "n=8", "now", (1.0,)))
+    for each in (recorder, other):
+        os.utime(each.path, (time.time() + jump,) * 2)
+
+    read = []
+    lines = Recorder.backwards
+    monkeypatch.setattr(
+        Recorder, "backwards", lambda self, *words: read.append(self.path) or lines(self, *words)
+    )
+    assert [line.case for _, line in asv_plugin._lines_of_run("rounds")] == ["n=8"]
+    assert read == [recorder.path]  # of what has not grown nothing is read
 
 
 def test_who_lost_its_device_is_said_at_the_end_of_a_run(project, monkeypatch):

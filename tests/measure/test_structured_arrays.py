@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from builders import case_of
 
+from gpubench.errors import GpubenchError
+from gpubench.measure.bound_case import opened
 from gpubench.measure.check import compare, difference, same_bits, why_vacuous
+from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.verification import expected_outputs, verify
 from gpubench.suite.model import Check
 
 PADDED = np.dtype([("a", np.int64), ("w", np.float32), ("d", np.uint8)], align=True)
@@ -109,3 +114,57 @@ def test_half_of_a_record_does_not_pass_by_a_tolerance():
     expected["x"] = expected["y"] = 1
     assert "half of it" in why_vacuous({"r": expected}, {}, Check(rtol=0.3))
     assert why_vacuous({"r": expected}, {}, Check(rtol=0.1)) is None
+
+
+IN_PLACE = """
+sizes: {n: [64]}
+init: {function: record_kernels:particles, returns: [particles], inout: [particles]}
+call: [particles]
+implementations:
+  numpy: {function: record_kernels:push}
+  candidate: {function: record_kernels:CANDIDATE, backend: BACKEND}
+"""
+
+
+def verified(tmp_path, candidate, backend="numpy", kernel=IN_PLACE):
+    kernel = kernel.replace("CANDIDATE", candidate).replace("BACKEND", backend)
+    case = case_of(tmp_path, kernel, "candidate")
+    inputs = draw_inputs(case)
+    with opened(case, inputs) as bound:
+        return verify(bound, expected_outputs(case, inputs)).fault
+
+
+@pytest.mark.parametrize("candidate", ["push_and_spill", "push"])
+def test_records_that_are_changed_in_place_are_compared_field_by_field(tmp_path, candidate):
+    assert verified(tmp_path, candidate) is None
+
+
+@pytest.mark.slow
+def test_numba_changes_records_in_place(tmp_path):
+    assert verified(tmp_path, "push_by_njit", "numba") is None
+
+
+def test_a_wrong_field_of_a_record_in_place_is_named(tmp_path):
+    assert "particles.in.v: " in verified(tmp_path, "push_the_wrong_one")
+    assert verified(tmp_path, "push_too_much").startswith("particles.d: 64 of 64 elements differ")
+
+
+def test_what_init_makes_read_only_can_be_changed_in_place(tmp_path):
+    kernel = IN_PLACE.replace(":particles", ":read_only_particles")
+    assert verified(tmp_path, "push_and_spill", kernel=kernel) is None
+
+
+def test_records_that_a_run_changes_unasked_are_told_with_what_to_write(tmp_path):
+    kernel = IN_PLACE.replace(", inout: [particles]", "").replace("call:", "returns: [x]\ncall:")
+    kernel = kernel.replace("record_kernels:push}", "record_kernels:total}")
+    fault = verified(tmp_path, "total_and_push", kernel=kernel)
+    assert fault.startswith("the run changed particles, which the suite declares to be read only")
+    assert "`init: {inout: [particles]}`" in fault
+
+
+def test_what_init_says_is_changed_is_returned_by_it_and_declared_nowhere_else(tmp_path):
+    with pytest.raises(GpubenchError, match="unknown array of init 'particle'; did you mean"):
+        verified(tmp_path, "push", kernel=IN_PLACE.replace("inout: [particles", "inout: [particle"))
+    declared = "arrays: {particles: {shape: [n], dtype: float32}}\ninit:"
+    with pytest.raises(GpubenchError, match="is declared under arrays: write `intent: inout`"):
+        verified(tmp_path, "push", kernel=IN_PLACE.replace("init:", declared))

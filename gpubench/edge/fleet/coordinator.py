@@ -95,6 +95,8 @@ MAX_PIECES = 256
 """Pieces of records that wait to be kept: a machine sends one every five seconds at most, and all
 are kept once a second."""
 
+_TRACEBACK = "Traceback (most recent call last)"
+
 MAX_LOGS, MAX_LOG_BYTES = 1_000, 2**26
 """Machines whose processes are written down, and bytes of each one's log: 64 MiB are the lines of
 some hundred runs."""
@@ -235,8 +237,10 @@ def _result(future: Future) -> Any:
 
 
 def _words(error: BaseException) -> str:
-    """Return what an error of another machine says, as far as a person would read it."""
-    return shortened(str(error) or type(error).__name__, MAX_WORD)
+    """Return what an error of another machine says, as far as a person would read it: of a
+    traceback, which Dask puts into some of its errors, the last line."""
+    said = str(error).strip() or type(error).__name__
+    return shortened(said.splitlines()[-1] if _TRACEBACK in said else said, MAX_WORD)
 
 
 def keepers_of(
@@ -595,16 +599,18 @@ def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     progress: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    """Address of the first worker that wrote under each name: nobody else writes under it."""
+    names: dict[str, str] = {}
+    """What each worker wrote under first, by its address: its one name, and no other worker's."""
 
     def append(event: tuple[float, object]) -> None:
         with suppress(OSError, Malformed):
             said = read(Said, event[1], "a line")
             name, line = said.machine, shortened(said.line, MAX_SAID)
-            if not is_file_name(name) or len(owners) >= MAX_LOGS:
-                return
-            if owners.setdefault(name, said.worker) != said.worker:
+            if said.worker not in names:
+                if not is_file_name(name) or name in names.values() or len(names) >= MAX_LOGS:
+                    return
+                names[said.worker] = name
+            if names[said.worker] != name:
                 return
             if match := PROGRESS.search(line):
                 progress[name] = f"{float(match[1]):.0f} %"

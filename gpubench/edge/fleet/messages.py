@@ -68,12 +68,17 @@ class _Machine(msgspec.Struct):
     ]
 
 
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+
 def read_machine(message: object, name: str, address: str) -> Machine:
     """Return what a machine says of itself, which joined under this name at this address; raises
     ``Malformed``."""
     said = read(_Machine, message, "what it says of itself")
     if (said.name, said.address) != (name, address):
         raise Malformed(f"it calls itself {shortened(said.name, 80)!r} now, and joined as {name!r}")
+    if (memory := said.facts.get("memory_bytes")) is not None:
+        read(_Bytes, memory, "the memory that it says it has")
     for each in (said.name, *said.environments):
         if not is_file_name(each):
             raise Malformed(f"{shortened(each, 80)!r} can be no name of a file on every system")

@@ -421,6 +421,12 @@ def test_beside_a_hostile_machine_the_share_of_an_honest_one_arrives(
     assert not scene.results.exists()
 
 
+def test_of_a_traceback_of_another_machine_the_last_line_is_said() -> None:
+    said = 'cannot send\nTraceback (most recent call last):\n  File "x", line 1\nTypeError: a lock'
+    assert coordinator._words(RuntimeError(said)) == "TypeError: a lock"
+    assert coordinator._words(RuntimeError("asv failed:\nno disk")) == "asv failed:\nno disk"
+
+
 class Topics:
     """A client, as far as what is logged is concerned."""
 
@@ -442,6 +448,9 @@ def test_logs_are_bounded_and_of_who_sends(tmp_path: Path, monkeypatch: pytest.M
     say("of another", worker="tcp://2")
     for name in ("../../evil", "a/b", "", 5, "con", "x" * 300):
         say("evil", machine=name)
+        say("evil", machine=name, worker="tcp://2")
+    for name in ("other", "lab2", "NaN"):
+        say("a second log of one worker", machine=name)
     for event in EVENTS:
         client.handler((0.0, event))
     for _ in range(9):

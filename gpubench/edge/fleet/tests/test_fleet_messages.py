@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_messages import keep_hostile_parcel, read_words
 from test_fleet_parcels import BLUR, COMMIT, NAME, RECORD, SORT, case, machine, run, share
 
 from gpubench.edge.fleet.messages import (
@@ -88,6 +90,9 @@ HONEST = Machine("lab", "tcp://x", {"cpu": "A", "threads": 2}, ("H100",), ("env"
         replace(HONEST, facts={"run": {1, 2}}),  # type: ignore[dict-item]
         replace(HONEST, facts={"cpu": "x" * (MAX_WORD + 1)}),
         replace(HONEST, facts=5),  # type: ignore[arg-type]
+        replace(HONEST, facts={"memory_bytes": "much"}),
+        replace(HONEST, facts={"memory_bytes": float("inf")}),
+        replace(HONEST, facts={"memory_bytes": 10**400}),
         replace(HONEST, gpus=("H100",) * (MAX_GPUS + 1)),
         replace(HONEST, environments=()),
         replace(HONEST, environments=("env",) * (MAX_ENVIRONMENTS + 1)),
@@ -228,3 +233,12 @@ def test_of_shared_files_only_what_is_of_the_share_is_taken(tmp_path: Path, hone
     assert results["durations"] == {"<build>": 2.0, BLUR: 1.0}
     assert (here / "lab" / RECORD).read_text().count(SORT) == 1
     assert results["commit_hash"] == COMMIT
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_messages_at_random_are_refused_in_one_way_or_can_be_read(
+    tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    read_words(rng)
+    keep_hostile_parcel(rng, tmp_path)
