@@ -24,7 +24,8 @@ def shipped(folder: Path, package: str) -> list[str]:
     return sorted(
         path.relative_to(folder).as_posix()
         for path in (folder / package).rglob("*")
-        if path.suffix in {".py", ".jinja", ".c", ".h"} and "tests" not in path.relative_to(folder).parts
+        if path.suffix in {".py", ".jinja", ".c", ".h"}
+        and "tests" not in path.relative_to(folder).parts
     )
 
 
