@@ -60,6 +60,13 @@ def test_one_process_a_side_gives_suspects_alone() -> None:
     assert share(judgement, is_changed, "suspect") >= 0.9
 
 
+def test_what_four_of_five_cases_share_is_taken_out_though_the_fifth_does_not() -> None:
+    judgement, _ = simulated(4, changed=0.2, factor=1 / 1.1, machine=1.1)
+
+    assert [one.log for one in judgement.shared] == pytest.approx([math.log(1.1)] * 2, abs=0.03)
+    assert not any(one.is_large for one in judgement.shared)
+
+
 def test_a_slower_machine_is_taken_out_and_forbids_sure() -> None:
     judgement, is_changed = simulated(4, changed=0.05, factor=4.0, machine=1.38)
 

@@ -73,6 +73,15 @@ def test_elements_at_one_place_are_seen(array):
     assert has_overlap(array) == (len(places) < array.nbytes)
 
 
+def test_a_copy_of_python_s_objects_has_no_gaps():
+    array = np.array(["a", None, 1.5, "b"], object)[::2]
+
+    copy = copy_with_layout(array)
+
+    assert copy.tolist() == ["a", 1.5]
+    assert copy.flags.forc and not np.shares_memory(copy, array)
+
+
 def test_an_array_that_is_read_only_is_overwritten_and_stays_so():
     array = copy_with_layout(np.broadcast_to(B[0], (3, 8)))
     overwrite(array, np.zeros((3, 8)))

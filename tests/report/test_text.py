@@ -64,6 +64,11 @@ def test_a_rate_is_in_billions_a_second_and_may_be_unknown() -> None:
     assert text.rate(None) == ""
 
 
+def test_lanes_that_are_on_are_those_that_are_not_off() -> None:
+    assert text.lanes_on(0.25) == text.percent(0.75)
+    assert text.lanes_on(None) == ""
+
+
 def test_sizes_are_named_and_grouped_by_thousands() -> None:
     assert text.sizes({"n": 1_048_576.0, "width": 2.5}) == "n = 1,048,576, width = 2.50"
     assert text.sizes({}) == ""
