@@ -96,17 +96,3 @@ def test_the_commit_that_doubled_the_work_is_named_exactly(twelve: History) -> N
     # Ends that do the same work, though one is documented.
     same = since(twelve, "--good", "c7-doubled", "--bad", "c11-end", code=1)
     assert (same["found"], same["commits"]) == (False, [])
-
-
-def test_what_cannot_be_counted_is_skipped_with_its_reason(twelve: History) -> None:
-    found = since(twelve, "--good", "c3-back", "--bad", "c5-mended", code=1)
-    assert found["commits"] == []
-
-    twelve.git("checkout", "--quiet", "-b", "other", "c3-back")
-    for subject, kernels in (HISTORY[4], HISTORY[7]):
-        twelve.put("mini/kernels.py", kernels)
-        twelve.save(f"other-{subject}")
-    found = since(twelve, "--good", "c3-back", "--bad", "other-doubled", code=1)
-    assert [commit["subject"] for commit in found["commits"]] == ["other-wrong", "other-doubled"]
-    (reason,) = found["skipped"].values()
-    assert reason.startswith("wrong: differs from the baseline 'plain'")
