@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import gc
 import inspect
 import os
@@ -72,7 +73,8 @@ def runs_as_python(function: Any) -> bool:
     """Return whether a function is Python's and nothing that it names is compiled by Numba.
 
     Code is followed by the names in it, through other functions and modules; what else a function
-    holds is followed whole. Where that is too much to follow, something may be compiled.
+    holds is followed whole. Where that is too much to follow, or the code imports when it runs,
+    something may be compiled.
     """
     pending, seen = [function], dict[int, object]()
     while pending:
@@ -85,6 +87,8 @@ def runs_as_python(function: Any) -> bool:
         if _is_of(one, "numpy") or (isinstance(one, type) and _is_of(one, "builtins")):
             continue
         if isinstance(one, FunctionType):
+            if any(step.opname == "IMPORT_NAME" for step in dis.get_instructions(one)):
+                return False
             pending += _used_by(one)
         else:
             pending += gc.get_referents(one)

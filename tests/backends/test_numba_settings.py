@@ -179,6 +179,10 @@ def imports(a):
     from plain_module import compiled
     return compiled(a)
 
+def imports_late(a):
+    from kernels_of_plain import go
+    return go(a)
+
 def by_module(a):
     import plain_module as module
     return getattr(module, "compiled")(a)
@@ -199,7 +203,7 @@ RUN_BY_PYTHON = (
 )
 RUN_BY_NUMBA = (
     *("compiled", "compiling", "closed_over", "partial_of_compiled", "imports", "by_module"),
-    *("through_another", "compiles_itself"),
+    *("through_another", "compiles_itself", "imports_late"),
 )
 
 
