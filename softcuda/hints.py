@@ -98,7 +98,7 @@ def hints_of(launches: Iterable[LaunchCounts]) -> dict[str, tuple[Hint, ...]]:
 
 
 def _chosen(hints: Iterable[Hint]) -> tuple[Hint, ...]:
-    """Return those of a kernel that are shown: the largest of each rule, before others of a rule."""
+    """Return those of a kernel that are shown: before others of a rule, the largest of each."""
     rest = sorted(hints, key=_order_of)
     first = list({hint.rule: hint for hint in reversed(rest)}.values())
     others = [hint for hint in rest if hint not in first]
