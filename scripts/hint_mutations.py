@@ -52,7 +52,7 @@ def literal(function: ast.FunctionDef) -> str | None:
                     value[i] = new
                 else:
                     setattr(node, field, new)
-                return f"{ast.unparse(each)} becomes {new.value}"
+                return f"{ast.unparse(each)} becomes {new.value!r}"
     return None
 
 
@@ -122,7 +122,9 @@ def main() -> int:
                 by_users[kernels_that_use(edit.function)].append(edit)
         outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
-            for found in pool.map(lambda one: _hints_of_all(*one, copies), by_users.items()):
+            for found in pool.map(
+                lambda one: _hints_of_all(one[0], one[1], copies), by_users.items()
+            ):
                 for edit, said in found:
                     outcomes[edit.kind][said.partition(":")[0]] += 1
                     print(f"{str(edit)[:76]:76} {said}", flush=True)

@@ -94,10 +94,16 @@ def hints_of(launches: Iterable[LaunchCounts]) -> dict[str, tuple[Hint, ...]]:
             place = hint.rule, hint.file, hint.line
             if place not in of_kernel or of_kernel[place].share < hint.share:
                 of_kernel[place] = hint
-    return {
-        kernel: tuple(sorted(of_kernel.values(), key=_order_of)[:MAX_HINTS])
-        for kernel, of_kernel in best.items()
-    }
+    return {kernel: _chosen(of_kernel.values()) for kernel, of_kernel in best.items()}
+
+
+def _chosen(hints: Iterable[Hint]) -> tuple[Hint, ...]:
+    """Return those of a kernel that are shown: before others of a rule, the largest of each."""
+    rest = sorted(hints, key=_order_of)
+    first = list({hint.rule: hint for hint in reversed(rest)}.values())
+    others = [hint for hint in rest if hint not in first]
+    kept = [*sorted(first, key=_order_of), *others][:MAX_HINTS]
+    return tuple(sorted(kept, key=_order_of))
 
 
 def _order_of(hint: Hint) -> tuple[float, str, int, str]:

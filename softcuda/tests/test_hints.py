@@ -243,6 +243,13 @@ def test_a_kernel_has_at_most_three_hints_the_largest_share_first() -> None:
     assert len(hints) == MAX_HINTS
 
 
+def test_many_lines_of_one_rule_leave_room_for_another() -> None:
+    accesses = [access(line=line, passes=line * 100) for line in range(5, 8)]
+    in_double = LineCounts("k.py", 9, {"flops_float64": 1, "flops_float32": 99})
+    (hints,) = hints_of([launch(*accesses, lines=[in_double])]).values()
+    assert [hint.line for hint in hints] == [7, 6, 9]
+
+
 def test_a_rule_gives_one_hint_a_line_and_the_largest_of_several_launches() -> None:
     same_line = launch(access(), access(kind="store"))
     (hints,) = hints_of([same_line, launch(access(passes=640))]).values()

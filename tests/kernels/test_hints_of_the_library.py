@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -64,7 +63,7 @@ def test_every_judged_hint_is_of_a_line_that_is_there_and_has_a_reason() -> None
             assert one["why"]
 
 
-needs_softcuda: Any = pytest.mark.skipif(not requested(), reason="counts are softcuda's")
+needs_softcuda = pytest.mark.skipif(not requested(), reason="counts are softcuda's")
 
 
 @needs_softcuda
