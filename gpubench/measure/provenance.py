@@ -95,6 +95,8 @@ class Provenance:
         name = _missing_name(reason)
         what = f"`{name}` is not known" if name else f"{error}: this does not fit"
         why = UNCOMMITTED_YET if self.is_newest else "the suite is newer"
+        if name and not self.is_newest:
+            why += f"; if `{name}` had another name then, `was:` joins that one's results"
         return f"{what} at {self.commit[:8]}: {why}"
 
 

@@ -104,7 +104,10 @@ NEWER = Provenance("1a2b3c4d" * 5, newer_suites=frozenset({"s"}))
     ],
 )
 def test_what_a_commit_does_not_know_is_named(cause, name):
-    expected = f"`{name}` is not known at 1a2b3c4d: the suite is newer"
+    expected = (
+        f"`{name}` is not known at 1a2b3c4d: the suite is newer; if `{name}` had another name "
+        "then, `was:` joins that one's results"
+    )
     assert NEWER.explain_misfit("s", misfit(cause), None) == expected
     assert NEWER.explain_misfit("s", ValueError(), misfit(cause)) == expected
     assert NEWER.explain_misfit("another", misfit(cause), None) is None
