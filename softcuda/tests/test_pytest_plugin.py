@@ -184,6 +184,22 @@ def test_a_marker_that_says_what_nothing_follows_from_fails_its_test(tmp_path: P
     assert taken in done.stdout
 
 
+EMPTY = """
+@cuda.jit
+def count(a, x):
+    a[0] = len(x) + len(x[0])
+
+def test_it():
+    a = np.zeros(1)
+    count[1, 1](a, ((), (), ()))
+    assert a[0] == 3
+"""
+
+
+def test_what_numba_cannot_describe_by_lines_runs_without_them(tmp_path: Path) -> None:
+    assert outcomes(run_pytest(tmp_path, EMPTY, "--softcuda")) == {"passed": 1}
+
+
 def test_hints_stand_at_the_end(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "def test_it(): run(8)\n", "--softcuda-hints")
     assert outcomes(done) == {"passed": 1}
