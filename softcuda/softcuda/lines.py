@@ -67,13 +67,20 @@ def _change(module: Any) -> None:
         options["lineinfo"] = not options.get("debug")
         one._cache = module.NullCache()  # what is kept on disk may have been compiled without
 
-    def compile_with_lines(one: Any, sig: Any) -> Any:
+    def compile_either_way(compile_it: Any, one: Any, *arguments: Any, **named: Any) -> Any:
         ask_for_lines(one)
-        return compile_kernel(one, sig)
+        try:
+            return compile_it(one, *arguments, **named)
+        except ZeroDivisionError:
+            # numba-cuda 0.30.4 divides by the size of an empty tuple where it describes its type.
+            one.targetoptions["lineinfo"] = False
+            return compile_it(one, *arguments, **named)
+
+    def compile_with_lines(one: Any, sig: Any) -> Any:
+        return compile_either_way(compile_kernel, one, sig)
 
     def compile_device_with_lines(one: Any, *arguments: Any, **named: Any) -> Any:
-        ask_for_lines(one)
-        return compile_function(one, *arguments, **named)
+        return compile_either_way(compile_function, one, *arguments, **named)
 
     dispatcher.compile = compile_with_lines
     dispatcher.compile_device = compile_device_with_lines

@@ -13,7 +13,9 @@ import pytest
 import softcuda
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    for mark in ("slow", "ci", "thorough"):  # of gpubench's repository, which chooses by them
+        config.addinivalue_line("markers", f"{mark}: takes long")
     # In the background a shell has them ignore Ctrl-C, and with them every process that they start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kernel_runs import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 KERNEL = """\
 import numpy as np
@@ -93,7 +93,7 @@ def test_a_fault_fails_its_test_with_the_line_and_no_other_test(tmp_path: Path) 
     assert len(said) == 3 and all(line.endswith(place) for line in said)
 
 
-@pytest.mark.slow
+@pytest.mark.ci  # the test above has the rule, in one process
 def test_workers_of_xdist_run_on_it_and_hand_their_counts_over(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     # A warning of pytest's own would end the workers.
@@ -121,6 +121,7 @@ class TestFill(unittest.TestCase):
 """
 
 
+@pytest.mark.ci  # the first test has the plugin's rule
 def test_tests_of_unittest_fail_too_and_keep_their_own_reason(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, UNITTEST, "--softcuda")
     assert outcomes(done) == {"failed": 2, "passed": 1}
@@ -184,6 +185,24 @@ def test_a_marker_that_says_what_nothing_follows_from_fails_its_test(tmp_path: P
     assert taken in done.stdout
 
 
+EMPTY = """
+@cuda.jit
+def count(a, x):
+    a[0] = len(x) + len(x[0])
+
+def test_it():
+    a = np.zeros(1)
+    count[1, 1](a, ((), (), ()))
+    assert a[0] == 3
+"""
+
+
+@pytest.mark.ci  # the first test has the plugin's rule
+def test_what_numba_cannot_describe_by_lines_runs_without_them(tmp_path: Path) -> None:
+    assert outcomes(run_pytest(tmp_path, EMPTY, "--softcuda")) == {"passed": 1}
+
+
+@pytest.mark.ci  # the first test has the plugin's rule
 def test_hints_stand_at_the_end(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "def test_it(): run(8)\n", "--softcuda-hints")
     assert outcomes(done) == {"passed": 1}

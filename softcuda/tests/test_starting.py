@@ -350,3 +350,37 @@ def test_no_line_of_the_driver_is_over_a_hundred_columns() -> None:
         if len(line) > 100
     ]
     assert long == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gone.py"], "there is no file gone.py; a module needs -m before it"),
+        (["."], ". is a folder without __main__.py; name a file of it"),
+        (["-m", "gone"], "there is no module gone that can be run"),
+        (["-m", "gone.module"], "there is no module gone"),
+        (["-m", "package"], "there is no module package that can be run"),
+    ],
+)
+def test_a_program_that_is_not_there_is_named_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    done = python("-m", "softcuda", *arguments)
+    assert (done.returncode, done.stderr) == (2, f"python -m softcuda: {said}\n")
+
+
+def test_a_program_has_the_arguments_and_the_path_that_python_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    program = folder / "program.py"
+    program.write_text("import sys; print(__name__, sys.argv[1:], sys.path[0]); sys.exit(7)")
+    monkeypatch.chdir(tmp_path)
+    expected = "__main__ ['--count', '-m']"
+    for command, path in (([program], folder), (["-m", "folder.program"], tmp_path)):
+        done = python("-m", "softcuda", *command, "--count", "-m")
+        assert (done.returncode, done.stdout) == (7, f"{expected} {path}\n"), done.stderr
