@@ -37,6 +37,8 @@ LIBRARY = sorted(
     for path in (CHECKOUT / "suites").rglob("*")
     if path.suffix in {".yaml", ".cu"}
 )
+MADE = {"__pycache__", ".hypothesis", "build", "softcuda.egg-info"}
+"""Folders that a build or a run leaves."""
 TESTED_FROM = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for folder in (
@@ -51,7 +53,7 @@ TESTED_FROM = sorted(
         "tests",
     )
     for path in (CHECKOUT / folder).rglob("*")
-    if path.is_file() and not {"__pycache__", ".hypothesis", "softcuda.egg-info"} & set(path.parts)
+    if path.is_file() and not MADE & set(path.relative_to(CHECKOUT).parts)
 )
 """What packagers run the tests from, beside the package."""
 
