@@ -74,6 +74,9 @@ USES = {
         "numba.cuda.core.config": "numba.config, as long as numba-cuda shares it",
         "numba.cuda.cudadrv.nvvm": "nothing says before a kernel is compiled that this fails",
     },
+    "backends/numba_settings": {
+        "numba.core.decorators": "numba.jit is of that module: no name tells it by itself",
+    },
     "counts/hooks": {
         "numba.core.caching": "nothing keeps a cache from being asked",
         "numba.core.cpu": _LINES,

@@ -53,7 +53,7 @@ class NumbaSession(HostSession):
                 f"{plain} is decorated and was not compiled: Python would run it; have its "
                 "decorator be Numba's, and Numba's compiler on while the module is imported"
             )
-        if runs_as_python(target.function):
+        if target.function is not None and runs_as_python(target.function):
             name = getattr(target.function, "__qualname__", type(target.function).__name__)
             raise KernelError(
                 f"{name} is plain Python and calls nothing that Numba compiled: decorate it with "

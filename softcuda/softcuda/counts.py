@@ -265,8 +265,8 @@ COUNTS: tuple[Count, ...] = (
         "lanes",
         "thread",
         None,
-        "lanes that have parted from others at this branch, once for each instruction that those "
-        "execute until they meet, or to the end where they do not",
+        "lanes that parted from others at this branch, once for each instruction that the others "
+        "execute until they meet",
     ),
     Count("barriers", "barriers", "warp", None, "arrivals of warps at barriers of the block"),
     _flops(16, "half (float16, bfloat16)", "h"),

@@ -356,7 +356,7 @@ def test_each_device_has_a_roof_or_says_what_would_give_it() -> None:
     assert [roof.device for roof in shown.devices] == ["cuda:0"]
     assert [missing.command for missing in shown.missing] == [
         "asv run --bench __triad__",
-        "asv run --skip-existing-successful",
+        "asv run 00000000^!",
     ]
     assert "the bandwidth of cuda:1 is not in the record" in shown.missing[1].why
     assert len(shares) == 1
