@@ -62,6 +62,16 @@ CONSOLES = OUT.rich, ERR.rich
 
 
 @pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """Keep to a test what its commands set for processes that they start."""
+    before = {**os.environ}
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
 def own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep to a test what it puts on the path: a command puts the project's folder there."""
     monkeypatch.setattr(sys, "path", [*sys.path])
