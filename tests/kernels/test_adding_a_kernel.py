@@ -36,9 +36,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "html", *OF_DOCS)
     for name in ("gpubench", "reports", "tests/kernels"):
         shutil.copytree(CHECKOUT / name, folder / name, ignore=ignored)
-    for name in ("pyproject.toml", "conftest.py"):
+    for name in ("scripts", "suites"):
+        (folder / name).mkdir()
+    for name in ("pyproject.toml", "conftest.py", "scripts/costs_of_tests.py"):
         shutil.copy(CHECKOUT / name, folder / name)
-    (folder / "suites").mkdir()
     for path, text in files().items():
         (folder / path).write_text(text)
     return folder
