@@ -536,6 +536,7 @@ class Dispatch:
         """Keep what a machine has measured; then it is idle, unless it fails again and again."""
         machine, share = self.running.pop(future)
         took = time.monotonic() - self._begun_at.pop(future)
+        why = f"{IN_A_ROW} shares in a row failed"
         try:
             parcel = _result(future)
             count = self.keep(parcel, share, machine, self.begun[share])
@@ -548,7 +549,10 @@ class Dispatch:
                 return
             self.give_up(machine, share, str(error))
         except Exception as error:  # whatever went wrong over there
-            self.failures[machine.name] += IN_A_ROW if isinstance(error, Malformed) else 1
+            self.failures[machine.name] += 1
+            if isinstance(error, Malformed):
+                self.failures[machine.name] = IN_A_ROW
+                why = "what it sends is malformed"
             self.give_up(machine, share, _words(error))
         else:
             self.failures[machine.name] = 0
@@ -562,7 +566,6 @@ class Dispatch:
         if self.failures[machine.name] < IN_A_ROW:
             self.idle.append(machine)
         else:
-            why = f"{IN_A_ROW} shares in a row failed, or what it sends is malformed"
             self.say(f"{machine.name} gets no more: {why}")
 
     def give_up(self, machine: Machine, share: Share, why: str) -> None:

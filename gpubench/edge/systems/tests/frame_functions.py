@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 # --- what fills columns
 
@@ -138,6 +139,20 @@ def sums_as_a_query(x: Any) -> Any:
 def sums_numpy(x: Any) -> Any:
     words = x["word categories"]
     v, c = (np.bincount(x["word"], x[name], len(words)) for name in ("v", "c"))
+    return {"word": words, "v": v, "c": c.astype(np.int64)}
+
+
+@njit
+def _sum_by_word(words: Any, values: Any, length: int) -> Any:
+    sums = np.zeros(length)
+    for i in range(words.size):
+        sums[words[i]] += values[i]
+    return sums
+
+
+def sums_numba(x: Any) -> Any:
+    words = x["word categories"]
+    v, c = (_sum_by_word(x["word"], x[name], len(words)) for name in ("v", "c"))
     return {"word": words, "v": v, "c": c.astype(np.int64)}
 
 

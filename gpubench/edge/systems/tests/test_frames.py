@@ -172,7 +172,7 @@ def pandas_candidate(function: str) -> str:
         POLARS + ", options: {engine: \"'in-memory'\"}",
         POLARS + ", options: {engine: \"'streaming'\"}",
         "function: frame_functions:sums_numpy, backend: numpy",
-        "function: frame_functions:sums_numpy, backend: numba",
+        "function: frame_functions:sums_numba, backend: numba",
     ],
 )
 def test_the_same_values_are_right_whatever_their_types_and_order(
