@@ -53,6 +53,10 @@ class Subject:
     def name(self) -> str:
         return "-".join([self.backend, self.device, *map(str, self.options.values())])
 
+    def launch(self, blocks: int = 3) -> Launch | None:
+        """How ``work`` is launched; what a system has of its own chooses that itself."""
+        return None if self.written else Launch(block=(4, 1, 1), grid=(blocks, 1, 1))
+
 
 def plain(function: Callable[..., Any]) -> Any:
     return function
@@ -285,14 +289,14 @@ def test_restore_overwrites_and_leaves_the_pristine_array(session: Session) -> N
 
 def test_binding_runs_nothing(session: Session, subject: Subject) -> None:
     native = session.to_native(numbers())
-    session.bind(doubling(subject), LAUNCH, [native, N])
+    session.bind(doubling(subject), subject.launch(), [native, N])
     session.synchronize()
     np.testing.assert_array_equal(session.to_host(native), numbers())
 
 
 def test_each_call_runs_once(session: Session, subject: Subject) -> None:
     native = session.to_native(numbers())
-    call = session.bind(doubling(subject), LAUNCH, [native, N])
+    call = session.bind(doubling(subject), subject.launch(), [native, N])
     for factor in (2, 2) if subject.returns else (2, 4):
         doubled = outcome(session, subject, native, call())
         np.testing.assert_array_equal(doubled, factor * numbers(), strict=True)
@@ -302,7 +306,7 @@ def test_what_a_call_returned_stays_when_another_runs(session: Session, subject:
     if not subject.returns:
         pytest.skip("writes its arrays")
     native, other = session.to_native(numbers()), session.to_native(np.ones(N))
-    call = session.bind(doubling(subject), LAUNCH, [native, N])
+    call = session.bind(doubling(subject), subject.launch(), [native, N])
     first = call()
     session.restore(native, other)
     second = call()
@@ -331,7 +335,7 @@ def test_what_a_backend_passes_comes_before_the_calls_arguments(
 
 def test_restore_follows_the_work_that_is_queued(session: Session, subject: Subject) -> None:
     native, pristine = session.to_native(numbers()), session.to_native(np.ones(N))
-    session.bind(doubling(subject), LAUNCH, [native, N])()
+    session.bind(doubling(subject), subject.launch(), [native, N])()
     session.restore(native, pristine)
     session.synchronize()
     np.testing.assert_array_equal(session.to_host(native), np.ones(N))
@@ -340,8 +344,8 @@ def test_restore_follows_the_work_that_is_queued(session: Session, subject: Subj
 def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subject) -> None:
     target = doubling(subject)
     whole, part = session.to_native(numbers()), session.to_native(numbers())
-    first = session.bind(target, LAUNCH, [whole, N])
-    second = session.bind(target, Launch((4, 1, 1), (1, 1, 1)), [part, 4])
+    first = session.bind(target, subject.launch(), [whole, N])
+    second = session.bind(target, subject.launch(blocks=1), [part, 4])
     returned = first(), second()
     np.testing.assert_array_equal(
         outcome(session, subject, whole, returned[0]), 2 * numbers(), strict=True
@@ -361,7 +365,7 @@ def test_a_sample_runs_as_often_as_it_is_asked_and_takes_time(
             return doubling(subject).function(*arguments)
 
         target = Target(function=counted)
-    sampler = session.sampler(session.bind(target, LAUNCH, [native, N]))
+    sampler = session.sampler(session.bind(target, subject.launch(), [native, N]))
     session.restore(native, session.to_native(numbers()))
     session.synchronize()  # whatever warming up did is undone
     runs.clear()
