@@ -44,7 +44,7 @@ QUIET = (
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One headless browser for all tests that open pages: playwright has one at a time."""
+    """Share one headless browser among all tests that open pages: playwright has one at a time."""
     if CHROMIUM is None:
         reason = "there is no chromium on this machine; install it: apt-get install chromium"
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
@@ -182,7 +182,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, what costs most begins first, as does what nobody has recorded."""
+    """Begin, side by side, with what costs most, as does what nobody has recorded."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     costs = read_costs()

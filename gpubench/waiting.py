@@ -1,6 +1,6 @@
 """Tells whoever waits what long work does, and how far it is.
 
-Any room says it by ``say`` or ``counted``, and does not know who listens. Commands show the words
+Any room says it by ``say`` or ``say_each``, and does not know who listens. Commands show the words
 in one line that changes (``narrated`` of ``gpubench.cli.console``). Without a listener they are
 lost.
 """
@@ -48,17 +48,17 @@ def say(words: str) -> None:
         _listener(words)
 
 
-def counted(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+def say_each(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     """Yield items, and say which of ``total`` is next: ``reading suites: 3 of 60``."""
     last = -SECONDS_BETWEEN_WORDS
     for number, item in enumerate(items, 1):
         if _listener is not None and monotonic() - last >= SECONDS_BETWEEN_WORDS:
             last = monotonic()
-            say(far(what, number, total))
+            say(progress_words(what, number, total))
         yield item
 
 
-def far(what: str, number: int, total: int) -> str:
+def progress_words(what: str, number: int, total: int) -> str:
     """Return in words how far something is."""
     return f"{what}: {number:,} of {total:,}"
 

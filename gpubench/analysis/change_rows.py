@@ -11,7 +11,7 @@ from gpubench.analysis.direction import direction_word
 from gpubench.analysis.shared import JudgedHistory, judge_history
 from gpubench.names import SECONDS
 from gpubench.results import CaseHistories, CaseName, Setup, Table
-from gpubench.waiting import counted
+from gpubench.waiting import say_each
 
 MAX_LISTED_TIMES = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
@@ -45,7 +45,7 @@ CHANGE_COLUMNS = {
 
 def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each change of each case, in the order of ``CHANGE_COLUMNS``."""
-    setups = counted(table.setups, len(table.setups), "judging machines and environments")
+    setups = say_each(table.setups, len(table.setups), "judging machines and environments")
     for setup in setups:
         judged = judge_setup(table, setup)
         shared = {

@@ -16,7 +16,7 @@ from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import CPU
-from gpubench.waiting import far, say
+from gpubench.waiting import progress_words, say
 
 if TYPE_CHECKING:
     from softcuda import Report, SoftwareDevice
@@ -130,7 +130,9 @@ def build_ahead() -> None:
     from softcuda.build import UnavailableError, build_libraries
 
     with suppress(UnavailableError):
-        build_libraries(lambda done, total: say(far("compiling softcuda, once", done, total)))
+        build_libraries(
+            lambda done, total: say(progress_words("compiling softcuda, once", done, total))
+        )
 
 
 def switched_on() -> AbstractContextManager[None]:

@@ -24,7 +24,7 @@ from gpubench.cli.console import (
 from gpubench.cli.printable import printable
 from gpubench.cli.reading import read_results, selected_cases
 from gpubench.errors import GpubenchError
-from gpubench.waiting import counted
+from gpubench.waiting import say_each
 
 MAX_TABLE_COLUMNS = 16
 """Of an answer on the terminal, as far as what was measured."""
@@ -119,7 +119,7 @@ def changes(
                 for change in listed_changes(history, site, lasting=lasting)
                 if not names or any(name in f"{change.benchmark} {change.words}" for name in names)
             ]
-            for history in counted(histories, len(histories), "judging machines and environments")
+            for history in say_each(histories, len(histories), "judging machines and environments")
         }
     if as_json:
         print_json(plain([change for of_setup in listed.values() for change in of_setup]))

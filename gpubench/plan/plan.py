@@ -21,7 +21,7 @@ from gpubench.plan.source import arrays_by_thread, look_again, reference_of
 from gpubench.suite.expressions import ExpressionError
 from gpubench.suite.loading import LoadedSuite
 from gpubench.suite.model import Implementation, Kernel
-from gpubench.waiting import counted
+from gpubench.waiting import say_each
 
 MAX_CASES = 50_000
 """Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
@@ -152,7 +152,7 @@ class Plan:
 
     @cached_property
     def _reviews(self) -> list[tuple[list[Fault], list[Fault]]]:
-        kernels = counted(self.kernels, len(self.kernels), "checking kernels")
+        kernels = say_each(self.kernels, len(self.kernels), "checking kernels")
         return [_review([*map(self.expansion, groups)]) for groups in kernels]
 
 
@@ -165,7 +165,7 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     """
     look_again()
     kernels, faults = list[tuple[Group, ...]](), list[Fault]()
-    for suite in counted(loaded, len(loaded), "reading suites"):
+    for suite in say_each(loaded, len(loaded), "reading suites"):
         groups = [tuple(kernel_groups(suite, name, gpu_count)) for name in suite.suite.kernels]
         counts = [sum(group.count() for group in of_kernel) for of_kernel in groups]
         rules = [len(first.kernel.exclude) + len(first.kernel.skip) for first, *_ in groups]

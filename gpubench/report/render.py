@@ -70,7 +70,7 @@ from gpubench.report.site import Site
 from gpubench.results import History, Table
 from gpubench.statuses import DECLARED_STATUSES
 from gpubench.suite.naming import find_kernels
-from gpubench.waiting import far, looked_at
+from gpubench.waiting import looked_at, progress_words
 
 if sys.platform != "win32":
     import fcntl
@@ -154,7 +154,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
                 _make, packed=packed, overrides=overrides, made_by=made_by, folder=folder
             )
             total = sum(len(outdated) for _, outdated in parts)
-            with looked_at(lambda: far("writing pages", _count_files(folder), total)):
+            with looked_at(lambda: progress_words("writing pages", _count_files(folder), total)):
                 for _ in in_processes(make, parts, processes):
                     pass
             _make_unmarked(environment, site, folder)

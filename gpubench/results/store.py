@@ -35,7 +35,7 @@ from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 from gpubench.statuses import STATUSES
-from gpubench.waiting import far, say
+from gpubench.waiting import progress_words, say
 
 FORMAT = 13
 """Raised when what is made of the files changes, and the columns that it stands in do not."""
@@ -408,7 +408,7 @@ def _update(
     for batch in read_all(changed, pairs):
         _insert(connection, batch, shared)
         done += len(batch.heads)
-        say(far("reading results", done, len(changed)))
+        say(progress_words("reading results", done, len(changed)))
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(

@@ -54,7 +54,7 @@ class Subject:
         return "-".join([self.backend, self.device, *map(str, self.options.values())])
 
     def launch(self, blocks: int = 3) -> Launch | None:
-        """How ``work`` is launched; what a system has of its own chooses that itself."""
+        """Return how ``work`` is launched; what a system has of its own chooses that itself."""
         return None if self.written else Launch(block=(4, 1, 1), grid=(blocks, 1, 1))
 
 
@@ -69,7 +69,8 @@ OPENCL = Subject("pyopencl", "cl:0:0", None, foreign="cuda:0")
 def system(
     written: Callable[..., Any], backend: str, device: str, *modules: str, **how: Any
 ) -> Any:
-    """A row for another system, skipped where the modules that it needs are not installed."""
+    """Return a row for another system, skipped where the modules that it needs are not
+    installed."""
     missing = [module for module in modules if find_spec(module) is None]
     reason = f"not installed here: {', '.join(missing)}; make test-systems has them"
     marks = (pytest.mark.systems, pytest.mark.skipif(bool(missing), reason=reason))
@@ -82,12 +83,13 @@ def array_api(library: str, device: str = "cpu") -> Any:
 
 
 def on_a_gpu(row: Any) -> Any:
-    """The same, where there is a GPU or a device in software."""
+    """Return the same row, run where there is a GPU or a device in software."""
     return pytest.param(*row.values, marks=(*row.marks, pytest.mark.gpu))
 
 
 def of_other_packages() -> list[Subject]:
-    """Backends of packages that are installed beside this one, for functions of NumPy arrays."""
+    """Return the backends of packages that are installed beside this one, for functions of NumPy
+    arrays."""
     return [
         Subject(one.name, "cpu", plain)
         for one in entry_points(group=BACKENDS_GROUP)
@@ -201,8 +203,8 @@ def doubling(subject: Subject) -> Target:
 
 
 def outcome(session: Session, subject: Subject, native: Any, returned: Any) -> Any:
-    """The array that a call made, on the host: the one that it wrote, or the one that it returned.
-    One that was not to be written is what it was."""
+    """Return the array that a call made, on the host: the one that it wrote, or the one that it
+    returned. One that was not to be written is what it was."""
     session.synchronize()
     if not subject.returns:
         return session.to_host(native)
@@ -427,8 +429,9 @@ def test_a_session_closes_after_an_error_and_another_opens(
 
 
 def processes_started() -> set[tuple[int, str]]:
-    """Processes below this one, with their command lines; without those of ``multiprocessing``
-    that serve a whole process and end with it. Empty where the system has no /proc."""
+    """Return the processes below this one, with their command lines; without those of
+    ``multiprocessing`` that serve a whole process and end with it. Empty where the system has no
+    /proc."""
     parents: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -37,7 +37,7 @@ def _offline(browser: Browser, *, javascript: bool) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_page(scripted: BrowserContext) -> Iterator[Open]:
-    """Opens a file at an address after ``#``; every page is closed at the end."""
+    """Open a file at an address after ``#``; every page is closed at the end."""
     opened: list[Page] = []
 
     def show(path: Path, address: str = "") -> Watched:

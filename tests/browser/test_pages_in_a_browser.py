@@ -50,14 +50,14 @@ LEFT = "() => [...window.waiting].map((e) => e.outerHTML.slice(0, 120))"
 
 
 def wide(page: Page, width: int) -> list[str]:
-    """What is wider than the page, at one width."""
+    """Return what is wider than the page, at one width."""
     page.set_viewport_size({"width": width, "height": 900})
     overflows = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     return [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)] if overflows else []
 
 
 def violations(page: Page, theme: str) -> list[str]:
-    """What axe finds on the page as it stands, one line for each rule."""
+    """Return what axe finds on the page as it stands, one line for each rule."""
     # Without `preload`: axe would fetch the style sheet, which the page's policy refuses.
     options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
     # The dark theme differs by its colours alone.
@@ -68,7 +68,7 @@ def violations(page: Page, theme: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=EACH)
 def shown(request: pytest.FixtureRequest, report: Report, scripted: BrowserContext) -> Any:
-    """Each page in turn, loaded once for several tests."""
+    """Show each page in turn, loaded once for several tests."""
     watched = Watched(scripted.new_page())
     watched.page.goto(report.page(request.param).as_uri())
     draw_charts(watched.page)

@@ -17,7 +17,7 @@ NUMBA = "suites.add__numba.time_kernel"
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A case that becomes 1.8 times as slow, and then four times."""
+    """Write a case that becomes 1.8 times as slow, and then four times."""
     for place in range(36):
         files = CommitFiles(tmp_path / "results", f"{place:02x}" * 20, (place + 1) * 86_400)
         seconds = (1.0, 1.8, 7.2)[place // 12]

@@ -30,7 +30,8 @@ def work(**counts: int) -> LaunchRecord:
 
 
 def write(folder: Path, commit: str, *launches: LaunchRecord, **how: object) -> CommitFiles:
-    """One commit with one case on the device in software, counted unless there is no launch."""
+    """Write one commit with one case on the device in software, counted unless there is no
+    launch."""
     files = CommitFiles(folder, commit * 40, 86_400 * (1 + ord(commit) - ord("a")))
     files.facts(**how.pop("facts", {}))  # type: ignore[arg-type]
     files.versions[CUDA] = str(how.pop("version", "v1"))
@@ -66,8 +67,8 @@ def on_cpu(**counts: int) -> LaunchRecord:
 
 
 def grown(results: Path, *pairs: tuple[LaunchRecord, LaunchRecord], **how: str) -> list[bool]:
-    """Whether a cost grew from the first to the second of each pair: each is a case of its own, and
-    all are in one comparison."""
+    """Tell whether a cost grew from the first to the second of each pair: each is a case of its
+    own, and all are in one comparison."""
     cases = [f"n={number} block=256" for number in range(1, len(pairs) + 1)]
     for side, commit in enumerate("ab"):
         files = CommitFiles(results, commit * 40, 86_400 * (1 + side)).facts()

@@ -13,7 +13,7 @@ from result_files import CommitFiles
 from gpubench import waiting
 from gpubench.backends.software import build_ahead
 from gpubench.cli import console, main
-from gpubench.waiting import counted, heard_by, looked_at, say
+from gpubench.waiting import heard_by, looked_at, say, say_each
 
 SUITE = """
 version: 1
@@ -100,7 +100,7 @@ def test_without_a_listener_nothing_is_looked_at_and_items_are_as_they_are() -> 
 
     with looked_at(lambda: "never asked"):
         assert threading.active_count() == before
-        assert [*counted("abc", 3, "letters")] == ["a", "b", "c"]
+        assert [*say_each("abc", 3, "letters")] == ["a", "b", "c"]
 
 
 def test_what_other_processes_do_is_looked_at_until_the_block_ends() -> None:

@@ -17,13 +17,13 @@ from asv_project import (
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home directory that holds nothing of the developer's."""
+    """Make a home directory that holds nothing of the developer's."""
     return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What ``build_distributions`` builds."""
+    """Return what ``build_distributions`` builds."""
     return build_distributions(tmp_path_factory.mktemp("build"))
 
 
@@ -34,7 +34,7 @@ def wheel(distributions: dict[str, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
-    """The repository, with the machine known to asv and its environment made; not measured."""
+    """Make the repository, with the machine known to asv and its environment made; not measured."""
     folder = tmp_path_factory.mktemp("sample")
     made = make_project(folder / "toolkit", isolated_environment(home))
     made.asv("machine", "--yes")
@@ -44,7 +44,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def history(tmp_path_factory: pytest.TempPathFactory, project: Project) -> Project:
-    """A copy with all four commits measured by one ``asv run start..main``. Read it only."""
+    """Make a copy with all four commits measured by one ``asv run start..main``. Read it only."""
     copy = project.copy(tmp_path_factory.mktemp("history") / "toolkit")
     # asv exits with 2 when a benchmark failed, and the wrong kernel does.
     copy.asv("run", "start..main", code=2)
@@ -54,13 +54,13 @@ def history(tmp_path_factory: pytest.TempPathFactory, project: Project) -> Proje
 
 @pytest.fixture
 def cuda_project(tmp_path: Path, home: Path) -> Project:
-    """One commit with CUDA kernels, measured by the Python that runs the tests: an environment of
-    asv's own would only install numba-cuda again."""
+    """Make one commit with CUDA kernels, measured by the Python that runs the tests: an environment
+    of asv's own would only install numba-cuda again."""
     return make_cuda_project(tmp_path / "scaling", isolated_environment(home))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder is an end-to-end test."""
+    """Mark everything in this folder as an end-to-end test."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.end_to_end)

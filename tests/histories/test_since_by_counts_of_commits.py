@@ -65,7 +65,7 @@ HISTORY = (
 
 @pytest.fixture
 def twelve(history: History) -> History:
-    """Twelve commits: one doubles the work, one is wrong, one cannot be imported."""
+    """Make twelve commits: one doubles the work, one is wrong, one cannot be imported."""
     history.package()
     history.put("suites/s.yaml", SUITE)
     for place, (subject, kernels) in enumerate(HISTORY):

@@ -60,7 +60,7 @@ def make_small_project(project: Path) -> Path:
 
 
 def thorough(value: Any) -> Any:
-    """A parameter for ``make test-thorough``, whose rule another parameter of the test has."""
+    """Mark a parameter for ``make test-thorough``, whose rule another parameter of the test has."""
     return pytest.param(value, marks=pytest.mark.thorough)
 
 
@@ -80,7 +80,7 @@ def run(
 
 
 def run_each(project: Path, commands: list[list[str]], *python: str) -> list[tuple[int, str, str]]:
-    """The same of several commands, one after another in one process: to start it takes longer
+    """Run several commands so, one after another in one process: to start it takes longer
     than most of them."""
     done = subprocess.run(
         [sys.executable, *python, "-c", _EACH, json.dumps(commands)],
@@ -93,7 +93,7 @@ def run_each(project: Path, commands: list[list[str]], *python: str) -> list[tup
 
 
 def run_here(project: Path, commands: list[list[str]]) -> list[tuple[int, str, str]]:
-    """The same in the process of the tests."""
+    """Run a command in the process of the tests."""
     with contextlib.chdir(project):
         done = [CliRunner().invoke(main, command) for command in commands]
     return [(each.exit_code, each.stdout, each.stderr) for each in done]
@@ -126,7 +126,7 @@ def ended_after(seconds: float = 120.0) -> Iterator[None]:
 
 
 def as_anybody() -> None:
-    """Without root's rights to write and to read where nobody may: PR_CAPBSET_DROP of
+    """Drop root's rights to write and to read where nobody may: PR_CAPBSET_DROP of
     CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH; a ``preexec_fn``."""
     for right in (1, 2):
         ctypes.CDLL(None).prctl(24, right, 0, 0, 0)  # which only root needs to, and can

@@ -72,7 +72,7 @@ def change(path: Path, change: Callable[[Content], object]) -> None:
 
 
 def column(name: str, values: object) -> Callable[[Content], object]:
-    """Puts other values into a column of NumPy's benchmark."""
+    """Put other values into a column of NumPy's benchmark."""
 
     def changed(content: Content) -> None:
         content["results"][NUMPY][content["result_columns"].index(name)] = values
@@ -81,7 +81,7 @@ def column(name: str, values: object) -> Callable[[Content], object]:
 
 
 def problems(directory: Path) -> list[str]:
-    """What is named as left out, by a report that has the other commit whole."""
+    """Return what is named as left out, by a report that has the other commit whole."""
     result = CliRunner().invoke(main, ["report"])
     assert result.exit_code == 0, result.output
     table = open_table(directory)

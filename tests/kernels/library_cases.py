@@ -99,8 +99,8 @@ def of_each(kernels: Iterable[str], others: pytest.MarkDecorator) -> list[Any]:
 def small_plan(
     *, wide: bool = False, own_parameters: bool = False, own_launches: bool = False
 ) -> Plan:
-    """All cases of all suites at small sizes, with small parameters and launches or the suites'
-    own; own launches come beside the small ones."""
+    """Return all cases of all suites at small sizes, with small parameters and launches or the
+    suites' own; own launches come beside the small ones."""
     sizes, axes = (WIDE_SIZES, AXES | WIDE_AXES) if wide else (SIZES, AXES)
     loaded = []
     for one in load_suites([FOLDER]):
@@ -118,7 +118,7 @@ def small_plan(
 
 
 def checked_cases(plan: Plan, backends: tuple[str, ...]) -> Iterator[Case]:
-    """Cases of these backends that have a baseline to be compared with."""
+    """Return the cases of these backends that have a baseline to be compared with."""
     for case in plan.cases():
         if case.backend in backends and case.baseline() is not None:
             yield case
@@ -133,7 +133,8 @@ def by_kernel(cases: Iterable[Case]) -> dict[str, list[Case]]:
 
 
 def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
-    """So many of the cases that any two values of an implementation meet, where they do in all."""
+    """Return so many of the cases that any two values of an implementation meet, where they do in
+    all."""
     met: set[object] = set()
     for case in cases:
         values = {**case.values, "block": case.block, "grid": case.grid}
@@ -144,8 +145,8 @@ def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def with_each_value(cases: Iterable[Case]) -> Iterator[Case]:
-    """So many of the cases that each value of an implementation is there. The last ones come first,
-    as of small sizes few threads have work."""
+    """Return so many of the cases that each value of an implementation is there. The last ones come
+    first, as of small sizes few threads have work."""
     met: set[object] = set()
     for case in reversed([*cases]):
         values = {**case.values, "block": case.block, "grid": case.grid}
@@ -156,7 +157,7 @@ def with_each_value(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def fault(case: Case) -> str | None:
-    """What is wrong with a case's results, as when it is prepared to be timed.
+    """Return what is wrong with a case's results, as when it is prepared to be timed.
 
     Of one element alone the right result may be zero, which would prove nothing of a larger one:
     the suites' own sizes have to, and these need not.
@@ -215,5 +216,5 @@ def _small_launch(launch: DeclaredLaunch, own: bool) -> DeclaredLaunch:
 
 
 def _plain(shape: tuple[Any, ...]) -> bool:
-    """Whether a shape is made of numbers; one thread or block is not a matter of size."""
+    """Return whether a shape is made of numbers; one thread or block is not a matter of size."""
     return all(isinstance(extent, int) for extent in shape) and max(shape) > 1

@@ -19,19 +19,20 @@ BLOCK = re.compile(r"(?:^`([\w/.]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE 
 
 
 def files() -> dict[str, str]:
-    """What the guide has one write, by path."""
+    """Return what the guide has one write, by path."""
     return {path: text for path, _, text in BLOCK.findall(GUIDE) if path}
 
 
 def commands() -> list[str]:
-    """What it has one type, after the environment is in the shell."""
+    """Return what it has one type, after the environment is in the shell."""
     lines = "".join(text for _, language, text in BLOCK.findall(GUIDE) if not language)
     return [line for line in lines.splitlines() if not line.startswith(". ")]
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkout with the guide's files, and without the other suites, which take their time."""
+    """Copy the checkout with the guide's files, and without the other suites, which take their
+    time."""
     folder = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__", "html", *OF_DOCS)
     for name in ("gpubench", "reports", "tests/kernels"):

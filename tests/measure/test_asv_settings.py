@@ -34,7 +34,7 @@ def clean(monkeypatch):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A repository with a configuration of asv, and a machine that asv has a name for."""
+    """Make a repository with a configuration of asv, and a machine that asv has a name for."""
     home = tmp_path / "home"
     home.mkdir()
     machine = {"machine": "desk", "os": "", "arch": "", "cpu": "", "num_cpu": "", "ram": ""}
@@ -54,7 +54,7 @@ def project(tmp_path, monkeypatch):
 
 
 def exported(monkeypatch, *words):
-    """What a process knows that asv starts when it is called with these words."""
+    """Return what a process knows that asv starts when it is called with these words."""
     monkeypatch.setattr(sys, "argv", ["asv", *words])
     asv_plugin.export_settings()
     return asv_settings()

@@ -21,7 +21,7 @@ NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
 def write_commit(directory: Path, day: int, numba: float, share: float) -> None:
-    """NumPy takes a second; so many of Numba's samples were disturbed."""
+    """Write a commit: NumPy takes a second; so many of Numba's samples were disturbed."""
     files = CommitFiles(directory, f"{day:x}" * 40, 86_400 * day)
     for benchmark, seconds, disturbed in ((NUMPY, 1.0, 0.0), (NUMBA, numba, share)):
         against = {"baseline_benchmark": NUMPY, "baseline_case": "n=4"}

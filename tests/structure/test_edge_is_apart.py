@@ -29,7 +29,7 @@ EDGES = sorted(path.name for path in (ROOT / "gpubench/edge").iterdir() if path.
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout without its edge."""
+    """Make a copy of the checkout without its edge."""
     copy = tmp_path_factory.mktemp("core")
     ignored = shutil.ignore_patterns("__pycache__", "html", "build", "*.so")
     for name in COPIED:

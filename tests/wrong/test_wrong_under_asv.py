@@ -21,7 +21,7 @@ COLUMNS = "suite, kernel, implementation, status, reason, seconds, speedup, warn
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """One commit of the folder, measured by the Python that runs the tests."""
+    """Make one commit of the folder, measured by the Python that runs the tests."""
     path = tmp_path_factory.mktemp("wrong") / "project"
     caches = shutil.ignore_patterns("__pycache__")
     shutil.copytree(FOLDER, path, ignore=caches)
@@ -39,7 +39,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def rows(project: Project) -> Rows:
-    """What the table has of each case, by suite, kernel and implementation."""
+    """Return what the table has of each case, by suite, kernel and implementation."""
     printed = project.run("gpubench", "query", f"select {COLUMNS} from results", "--json").stdout
     listed = json.loads(printed)
     return {" ".join((r["suite"], r["kernel"], r["implementation"])): r for r in listed}

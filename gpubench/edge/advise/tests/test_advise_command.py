@@ -328,7 +328,7 @@ def write_project(directory: Path) -> None:
 
 @pytest.fixture
 def sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose results can be measured again here."""
+    """Make a project whose results can be measured again here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     write_sums(RESULTS)

@@ -31,7 +31,7 @@ CLOSE = 1e-9
 
 
 def write_grid(files: CommitFiles) -> None:
-    """A second kernel, with two sizes that do not grow together, and a parameter."""
+    """Write a second kernel, with two sizes that do not grow together, and a parameter."""
     for dtype, n, d in product(("float32", "float64"), (64, 256, 1024), (8, 16)):
         for name, factor in (("numpy", 1.0), ("numba", 0.4)):
             benchmark, case = f"suites.rows__{name}.time_kernel", f"n={n} d={d} dtype={dtype}"
@@ -45,7 +45,8 @@ def write_grid(files: CommitFiles) -> None:
 
 
 def write_moves(files: CommitFiles) -> None:
-    """A kernel that moves 8 bytes for each element, on a GPU of 1 GB/s with room for 400 KB."""
+    """Write a kernel that moves 8 bytes for each element, on a GPU of 1 GB/s with room for 400
+    KB."""
     conditions = {"copy_bytes_per_second": 1e9, "gpu_memory_bytes": 400_000}
     for name, device in (("numpy", "cpu"), ("cuda", "cuda:0")):
         for n in (1000, 2000, 4000, 16_000):
@@ -121,7 +122,7 @@ def in_browser(page: Page, *asks: Ask) -> list[list[dict[str, Any]]]:
 
 
 def in_python(ways: tuple[Way, ...], ask: Ask) -> list[dict[str, Any]]:
-    """As the page has it."""
+    """Return it as the page has it."""
     made = []
     for one in advise(ways, ask):
         content = plain(one)
@@ -136,7 +137,7 @@ def in_python(ways: tuple[Way, ...], ask: Ask) -> list[dict[str, Any]]:
 
 
 def compared(one: Any, other: Any, path: str = "") -> None:
-    """Fails where the two differ, with the place."""
+    """Fail where the two differ, with the place."""
     if isinstance(one, dict):
         assert isinstance(other, dict) and one.keys() == other.keys(), path
         for name in one:
@@ -216,7 +217,7 @@ def test_a_grid_of_sizes_and_parameters_too(page: Page, table: Table) -> None:
 
 
 def test_bound_memory_and_caches_count_in_the_browser_too(page: Page, table: Table) -> None:
-    """The sample of a kernel that moves bytes, of which small sizes stay in a cache."""
+    """Take the sample of a kernel that moves bytes, of which small sizes stay in a cache."""
     ways = ways_of_kernel(table, "moves")
     loaded(page, "moves")
     reasons = set()

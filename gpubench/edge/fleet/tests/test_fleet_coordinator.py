@@ -83,7 +83,7 @@ class Scene:
         ).run()
 
     def record(self) -> str:
-        """Of the commit that is measured, as far as it is kept."""
+        """Return the record of the commit that is measured, as far as it is kept."""
         path = self.results / "lab" / RECORD
         return path.read_text() if path.exists() else ""
 
@@ -92,7 +92,7 @@ _task: Callable[[Share, Any, Any], Any]
 
 
 def run_task(share: Share, variables: Any, begun: Any) -> Any:
-    """By its name, for Dask: workers of this process find it."""
+    """Run it by its name, for Dask: workers of this process find it."""
     return _task(share, variables, begun)
 
 
@@ -120,8 +120,8 @@ def suites(shares: list[Share]) -> list[str]:
 
 
 def meeting() -> Callable[[str], None]:
-    """Called by each of the three machines with its name; the first call of each returns when all
-    have one."""
+    """Wait: called by each of the three machines with its name; the first call of each returns when
+    all have one."""
     together, met = threading.Barrier(3, timeout=60), set[str]()
 
     def meet(name: str) -> None:
@@ -302,13 +302,13 @@ def test_a_second_run_is_refused_until_the_first_ones_client_is_gone(scene: Scen
 
 
 def lines_of(machine: str, share: Share) -> str:
-    """What a machine has on record once it has finished a case of a share."""
+    """Return what a machine has on record once it has finished a case of a share."""
     case = CaseRecord(f"suites.{share.classes[0]}.time_kernel", "n=8", "ok", "2026-01-01")
     return to_line(RunRecord("2026-01-01", {"host": machine, "run": share.suite})) + to_line(case)
 
 
 def send(machine: str, text: str, record: str = RECORD, **other: Any) -> None:
-    """As the worker of a machine does while it measures."""
+    """Send it as the worker of a machine does while it measures."""
     piece = {"machine": machine, "record": record, "lines": text.encode()}
     piece["digest"] = digest(text.encode())
     distributed.get_worker().log_event(RECORDS, {**piece, **other})

@@ -44,7 +44,7 @@ def sums(x: Any) -> Any:
 
 
 def sums_in_another_order(x: Any) -> Any:
-    """Of rows and of columns."""
+    """Return them in another order of rows and of columns."""
     return sums(x).iloc[::-1][["c", "word", "v"]]
 
 
@@ -117,7 +117,7 @@ def sums_after_sorting(x: Any) -> Any:
 
 
 def sums_that_differ(x: Any) -> Any:
-    """The second time another column is there."""
+    """Return another column the second time."""
     calls = vars(sys.modules[__name__])
     calls["count"] = calls.get("count", 0) + 1
     return sums(x) if calls["count"] % 2 else sums_with_one_more(x)
@@ -168,7 +168,7 @@ def sums_numpy_uneven(x: Any) -> Any:
 
 
 def present(x: Any) -> Any:
-    """Rows as they are, and whether each number is there."""
+    """Return rows as they are, and whether each number is there."""
     return x.assign(there=x["i"].notna())
 
 
@@ -183,7 +183,7 @@ def present_numpy(x: Any) -> Any:
 
 
 def filled(x: Any) -> Any:
-    """Zeros in place of what is missing."""
+    """Put zeros in place of what is missing."""
     return present(x).fillna({"i": 0, "f": 0.0, "s": ""})
 
 

@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 
 
 def smallest() -> list[Case]:
-    """The suite's cases on the CPU, one for each implementation."""
+    """Return the suite's cases on the CPU, one for each implementation."""
     cases: dict[tuple[str, str], Case] = {}
     for case in build_plan([load_suite(SUITE, "smoke")], gpu_count=0).cases():
         if case.device == "cpu":
@@ -50,7 +50,7 @@ def named(case: Case) -> Any:
 
 @pytest.fixture(scope="module")
 def verified() -> Callable[[Case], Verified]:
-    """Verifies cases one after another, so that what a baseline computes is computed once."""
+    """Verify cases one after another, so that what a baseline computes is computed once."""
     verifier = Verifier(Manner())
     return lambda case: verifier((0, case))
 
@@ -103,7 +103,7 @@ def test_a_time_has_its_score_and_its_conditions_on_record() -> None:
 
 
 def data_of(kernel: str) -> Mapping[str, Any]:
-    """The inputs of the suite's smallest case of a kernel, by name."""
+    """Return the inputs of the suite's smallest case of a kernel, by name."""
     case = next(case for case in smallest() if case.kernel_name == kernel)
     inputs = draw_inputs(case)
     return {**case.values, **inputs.scalars, **inputs.arrays}
@@ -272,7 +272,7 @@ def fitted(settings: Mapping[str, Any], points: Array) -> Array:
 
 
 def test_xgboost_that_goes_on_without_a_gpu_is_refused() -> None:
-    """On a machine without one it does, and only warns."""
+    """See that on a machine without one it does, and only warns."""
     if get("xgboost").unavailable("cuda:0") is None:
         pytest.skip("there is a GPU here")
     points = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
@@ -324,7 +324,7 @@ def test_cuml_says_why_it_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def stats(gpu: int, cpu: int, *reasons: str) -> SimpleNamespace:
-    """What cuML's profiler says of a method."""
+    """Return what cuML's profiler says of a method."""
     return SimpleNamespace(gpu_calls=gpu, cpu_calls=cpu, fallback_reasons={*reasons})
 
 

@@ -139,7 +139,7 @@ implementations:
 
 
 def case_of(folder: Path, kernel: str, candidate: str = "") -> Case:
-    """The case of an implementation beside those of a kernel, or of the baseline."""
+    """Return the case of an implementation beside those of a kernel, or of the baseline."""
     lines = f"{kernel.strip()}\n" + (f"  candidate: {{{candidate}}}\n" if candidate else "")
     path = folder / "sample.yaml"
     body = textwrap.indent(lines, "    ")
