@@ -39,7 +39,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(CHECKOUT / name, folder / name, ignore=ignored)
     for name in ("scripts", "suites"):
         (folder / name).mkdir()
-    for name in ("pyproject.toml", "conftest.py", "scripts/costs_of_tests.py"):
+    for name in ("pyproject.toml", "conftest.py", "scripts/costs_of_tests.py", "tests/costs.txt"):
         shutil.copy(CHECKOUT / name, folder / name)
     for path, text in files().items():
         (folder / path).write_text(text)
