@@ -260,12 +260,12 @@ def disturbed_states(rows: Iterable[Row | None], commit: Commit) -> Iterator[Sta
     disturbed = [row for row in timed if row.is_disturbed]
     decided = sum(row.speedup is not None and row.speedup.verdict != "unclear" for row in disturbed)
     if count := len(disturbed):
-        but = f", but for {decided:,}, whose pairs differ by more than 10 %" if decided else ""
+        but = f", except {decided:,} whose pairs differ by more than 10 %" if decided else ""
         yield State(
             "Disturbed times",
-            f"{count:,} of {text.plural(len(timed), 'time')} here were disturbed: most of their "
-            "samples waited for other work on the machine or ran beside it. They were not measured "
-            f"well enough for a verdict{but}. Measure the commit again while the machine is quiet.",
+            f"Other work on the machine disturbed {count:,} of {text.plural(len(timed), 'time')} "
+            "here: most samples of such a time waited for it or ran beside it. These times get no "
+            f"verdict{but}. Measure the commit again while the machine is quiet.",
             measure_again(commit),
         )
 

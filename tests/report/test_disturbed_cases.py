@@ -44,7 +44,7 @@ def test_the_report_marks_it_and_calls_nothing_faster_or_slower(tmp_path: Path) 
     assert "unclear" in (site / "index.html").read_text()
     for page in ("index", "kernel-add", "changes", "compare", "choose", "machines"):
         html = (site / f"{page}.html").read_text()
-        assert html.count("1 of 2 times here were disturbed") == 1, page
+        assert html.count("Other work on the machine disturbed 1 of 2 times here") == 1, page
     assert "1 unclear and 1 same" in (site / "compare.md").read_text()
     (script,) = site.glob("compare-data/*-0.js")
     commits = unpacked(script.read_text())["commits"].values()

@@ -248,6 +248,9 @@ const gpubenchAdvice = (() => {
     return prices.size ? (devices) => devices.split(" and ").reduce((sum, device) => sum + one(device), 0) : null;
   };
 
+  // Commands stand between backticks, as a terminal shows them.
+  const codes = (sentence) => sentence.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part));
+
   const show = () => {
     const data = kernels.get(chosen().value);
     const sizes = Object.fromEntries(inputs().map(({ name, value }) => [name.slice(5), Number(value)]));
@@ -266,9 +269,9 @@ const gpubenchAdvice = (() => {
     const nowhere = `None of these devices was measured; measured: ${devices.join(", ")}.`;
     const none = wrong ? "Sizes and calls are whole numbers above 0." : data.refused ? "" : nowhere;
     output.replaceChildren(
-      element("p", { className: "muted" }, data.verified),
+      element("p", { className: "muted" }, ...codes(data.verified)),
       ...(advices.length ? advices.flatMap((one) => shownAdvice(one, ask, price)) : none ? [element("p", {}, none)] : []),
-      ...(data.disturbed ? [element("p", { className: "muted" }, data.disturbed)] : []),
+      ...(data.disturbed ? [element("p", { className: "muted" }, ...codes(data.disturbed))] : []),
     );
     const best = advices[0]?.totals[0];
     const words = best ? `${best.label} in ${secondsText(best.seconds)}.` : none || "no ranking.";

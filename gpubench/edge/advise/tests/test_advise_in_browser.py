@@ -265,7 +265,8 @@ def test_the_page_shows_what_is_asked_for_and_keeps_it_in_its_address(page: Page
     assert page.locator("#advice tbody tr").count() == 3
     assert page.locator("#advice thead th").all_inner_texts()[2].upper() == "PRICE"
     assert "cuda on cuda:0 in" in page.inner_text("#told")
-    assert "not verified: run" in page.inner_text("#advice")
+    command = "gpubench advise --verify scale::scale"
+    assert page.locator("#advice code").all_inner_texts() == [command]
     address = page.evaluate("location.hash")
     assert "size-n=3000000" in address and "kernel=scale" in address
 
