@@ -113,7 +113,8 @@ def test_a_write_that_is_cut_short_is_an_error_without_a_buffer_too(
 ) -> None:
     with (tmp_path / "cut").open("w") as file:
         done = subprocess.run(
-            [sys.executable, "-u", "-m", "gpubench", "schema"],
+            # -B: Python would keep a compiled module of which it could write a part.
+            [sys.executable, "-Bu", "-m", "gpubench", "schema"],
             cwd=project,
             stdout=file,
             stderr=subprocess.PIPE,

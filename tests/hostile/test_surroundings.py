@@ -52,7 +52,11 @@ def pages(project: Path) -> dict[str, bytes]:
 
 
 def small_files(most: int) -> Callable[[], None]:
-    """As on a disk with so many bytes left: what writes a larger file gets an error."""
+    """As on a disk with so many bytes left: what writes a larger file gets an error.
+
+    It needs Python's ``-B``: where a file may not grow, Python keeps the part of a compiled module
+    that it could write, and every later process fails to import it.
+    """
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -63,7 +67,7 @@ def small_files(most: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("most", [thorough(0), 1000, thorough(20_000)])
 def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, most: int) -> None:
-    code, _, said = run(project, ["report"], how={"preexec_fn": small_files(most)})
+    code, _, said = run(project, ["report"], "-B", how={"preexec_fn": small_files(most)})
 
     assert (code, len(said.splitlines())) == (2, 1), said
     assert said.startswith("gpubench: ") and "File too large" in said
@@ -75,7 +79,7 @@ def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, 
 
 def test_results_that_cannot_be_kept_are_read_all_the_same(project: Path) -> None:
     code, said, _ = run(
-        project, ["query", "select count(*) from results", "--csv"],
+        project, ["query", "select count(*) from results", "--csv"], "-B",
         how={"preexec_fn": small_files(0)},
     )  # fmt: skip
 
