@@ -196,6 +196,34 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     gpubench's own benchmarks are read, and those of pairs.
     """
     content = _read_results(path)
+    environment, commit, date, row_type, rows = _head_of(content, machine)
+    found = _Found(pairs, row_type)
+    for asv_name, stored_row in rows.items():
+        found.add(asv_name, stored_row)
+    table, missing = found.values()
+    return ResultFile(
+        environment,
+        commit,
+        date,
+        {k: v for k, v in content["params"].items() if isinstance(v, str) and v},
+        tuple(found.benchmarks),
+        table,
+        missing,
+        tuple(found.faults),
+        found.samples,
+        python=_text_of(content.get("python")),
+        requirements=_texts_of(content.get("requirements")),
+        env_vars=_texts_of(content.get("env_vars")),
+        duration=sum(found.durations) if found.durations else None,
+        unlisted=tuple(filter(is_text, found.unlisted)),
+    )
+
+
+def _head_of(
+    content: Mapping[str, Any], machine: str
+) -> tuple[str, str, float, type[msgspec.Struct], dict[str, Any]]:
+    """Return a file's environment, commit, seconds since 1970, columns of a benchmark and
+    benchmarks; raises ``UnreadableFile`` where one of them is none."""
     try:
         stored_machine, commit = content["params"]["machine"], content["commit_hash"]
         environment, date = content["env_name"], float(content["date"]) / 1000
@@ -209,86 +237,95 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         raise UnreadableFile(f"{str(commit)[:60]!r} is no commit hash")
     if stored_machine != machine:
         raise UnreadableFile(f"it is of the machine {stored_machine!r}, in the folder of another")
-    params = {k: v for k, v in content["params"].items() if isinstance(v, str) and v}
-    benchmarks: list[StoredBenchmark] = []
-    stored: list[Sequence[Sequence[float | None]]] = []
-    samples: dict[str, Sequence[Any]] = {}
-    faults: list[str] = []
-    name_in_file: dict[BenchmarkName, str] = {}
-    durations: list[float] = []
-    unlisted: list[str] = []
-    for asv_name, stored_row in rows.items():
-        name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
-        if name:
-            places = name, *places
+    return environment, commit, date, row_type, rows
+
+
+class _Found:
+    """The benchmarks of a file that are reported, and what is wrong with others."""
+
+    def __init__(self, pairs: BenchmarkPairs, row_type: type[msgspec.Struct]) -> None:
+        self._pairs, self._row_type = pairs, row_type
+        self._stored: list[Sequence[Sequence[float | None]]] = []
+        self._name_in_file: dict[BenchmarkName, str] = {}
+        self.benchmarks: list[StoredBenchmark] = []
+        self.samples: dict[str, Sequence[Any]] = {}
+        self.faults: list[str] = []
+        self.durations: list[float] = []
+        self.unlisted: list[str] = []
+
+    def add(self, asv_name: str, stored_row: Any) -> None:
+        """Add a benchmark with each name that it is reported under."""
+        own = parse_benchmark_name(asv_name)
+        places = *filter(None, [own]), *self._pairs.places.get(asv_name, ())
         if not places:
             if timed_beside(asv_name) is None:
-                unlisted.append(asv_name)
-            continue
+                self.unlisted.append(asv_name)
+            return
         try:
-            row = _row(stored_row, row_type)
+            row = _row(stored_row, self._row_type)
             if isinstance(row.duration, int | float) and 0 <= row.duration <= LONGEST:
-                durations.append(float(row.duration))
-            for each in places:
-                own = each is name
-                name_in_file[each] = asv_name
-                stored_as = asv_name if own else each.asv_name
-                cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
-                values = _values(row, len(cases))
-                started_at = (row.started_at or 0.0) / 1000
-                stored.append(values)
-                benchmarks.append(StoredBenchmark(each, stored_as, row.version, started_at, cases))
-                if own and isinstance(row.samples, list) and len(row.samples) == len(cases):
-                    samples[asv_name] = row.samples
+                self.durations.append(float(row.duration))
+            for place in places:
+                self._add_at(place, asv_name, row, is_own=place is own)
         # RecursionError, MemoryError: a parameter of thousands of parentheses.
         except (
             *(TypeError, ValueError, KeyError, IndexError, SyntaxError),
             *(RecursionError, MemoryError),
         ) as error:
-            faults.append(f"{asv_name} is left out: {error or type(error).__name__}")
-    columns = [[*chain.from_iterable(each)] for each in zip(*stored, strict=True)]
-    columns = columns or [[] for _ in _RESULT_COLUMNS]
-    table = np.array(columns, np.float64)  # None becomes NaN
-    table[table == _NAN] = math.nan
-    missing = np.array([value is None for value in columns[0]], np.bool_)
-    if wrong := _wrong_values(table, benchmarks):
-        faults += dict.fromkeys(
-            f"{name_in_file[name]} is left out: {why}" for name, why in wrong.values()
-        )
-        keep = np.repeat(
-            [index not in wrong for index in range(len(benchmarks))],
-            [len(each.cases) for each in benchmarks],
-        )
-        table, missing = table[:, keep], missing[keep]
-        benchmarks = [each for index, each in enumerate(benchmarks) if index not in wrong]
-    timed = ~np.isnan(table[0])
-    table[1][timed & np.isnan(table[1])] = -math.inf
-    table[2][timed & np.isnan(table[2])] = math.inf
-    table[:, ~timed] = math.nan
-    rounding = np.abs(table[0]) * ROUNDING
-    misplaced = (table[1] > table[0] + rounding) | (table[2] < table[0] - rounding)
-    if count := int(misplaced.sum()):
+            self.faults.append(f"{asv_name} is left out: {error or type(error).__name__}")
+
+    def _add_at(self, place: BenchmarkName, asv_name: str, row: Any, *, is_own: bool) -> None:
+        self._name_in_file[place] = asv_name
+        cases = _own(row.params) if is_own else self._pairs.identities(asv_name, row.params)
+        values = _values(row, len(cases))
+        started_at = (row.started_at or 0.0) / 1000
+        self._stored.append(values)
+        stored_as = asv_name if is_own else place.asv_name
+        self.benchmarks.append(StoredBenchmark(place, stored_as, row.version, started_at, cases))
+        if is_own and isinstance(row.samples, list) and len(row.samples) == len(cases):
+            self.samples[asv_name] = row.samples
+
+    def values(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return what ``ResultFile`` has in ``values`` and ``missing``, without the benchmarks that
+        have a value which cannot be one."""
+        columns = [[*chain.from_iterable(each)] for each in zip(*self._stored, strict=True)]
+        columns = columns or [[] for _ in _RESULT_COLUMNS]
+        table = np.array(columns, np.float64)  # None becomes NaN
+        table[table == _NAN] = math.nan
+        missing = np.array([value is None for value in columns[0]], np.bool_)
+        if wrong := _wrong_values(table, self.benchmarks):
+            self.faults += dict.fromkeys(
+                f"{self._name_in_file[name]} is left out: {why}" for name, why in wrong.values()
+            )
+            keep = np.repeat(
+                [index not in wrong for index in range(len(self.benchmarks))],
+                [len(each.cases) for each in self.benchmarks],
+            )
+            table, missing = table[:, keep], missing[keep]
+            kept = [each for index, each in enumerate(self.benchmarks) if index not in wrong]
+            self.benchmarks = kept
+        self._set_intervals(table)
+        return table, missing
+
+    def _set_intervals(self, table: NDArray[np.float64]) -> None:
+        """Give every time an interval: without bounds where none is stored, or where the stored one
+        does not hold the median."""
+        timed = ~np.isnan(table[0])
+        table[1][timed & np.isnan(table[1])] = -math.inf
+        table[2][timed & np.isnan(table[2])] = math.inf
+        table[:, ~timed] = math.nan
+        rounding = np.abs(table[0]) * ROUNDING
+        misplaced = (table[1] > table[0] + rounding) | (table[2] < table[0] - rounding)
+        if not misplaced.any():
+            return
         table[1][misplaced], table[2][misplaced] = -math.inf, math.inf
-        named = [f"{name_in_file[each.name]} {case}" for each in benchmarks for case in each.cases]
+        cases = ((each, case) for each in self.benchmarks for case in each.cases)
+        named = [f"{self._name_in_file[each.name]} {case}" for each, case in cases]
+        count = int(misplaced.sum())
         more = f" and {count - 1} more" if count > 1 else ""
         first = named[int(misplaced.argmax())]
-        faults.append(f"{first}{more}: no interval, since the stored one does not hold the median")
-    return ResultFile(
-        environment,
-        commit,
-        date,
-        params,
-        tuple(benchmarks),
-        table,
-        missing,
-        tuple(faults),
-        samples,
-        python=_text_of(content.get("python")),
-        requirements=_texts_of(content.get("requirements")),
-        env_vars=_texts_of(content.get("env_vars")),
-        duration=sum(durations) if durations else None,
-        unlisted=tuple(filter(is_text, unlisted)),
-    )
+        no_interval = "no interval, since the stored one does not hold the median"
+        self.faults.append(f"{first}{more}: {no_interval}")
 
 
 def _text_of(value: Any) -> str:

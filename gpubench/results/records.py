@@ -84,6 +84,81 @@ _RUN_BITS = 32
 """A line of a case is its number, and above these bits the number of its run."""
 
 
+class _File:
+    """What the lines of one file said so far."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._last_run: RunRecord | None = None
+        self._runs: list[Value | None] = [None]
+        self._appending: set[Value | None] = set()
+        self._uncommitted: dict[int, Value] = {}
+        self._rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
+        self._repeated: set[tuple[str, str]] = set()
+        self.run = 0
+        """Index into the runs of the run that wrote the lines from here on."""
+        self.faults: list[str] = []
+        self.of_benchmarks: dict[str, list[int]] = defaultdict(list)
+        """By asv benchmark, the lines of its cases as numbers, with that of the run."""
+        self.counted: dict[str, dict[str, CountsRecord]] = defaultdict(dict)
+
+    def begin(self, record: RunRecord, place: int) -> None:
+        """Begin with the lines of a run."""
+        at = _moments(self._content, place, 1)[0] or record.at
+        self._last_run = replace(record, at=at)
+        value = record.facts.get(RUN)
+        if value not in self._runs:
+            self._runs.append(value)
+        self.run = self._runs.index(value)
+        if record.facts.get(APPENDED):
+            self._appending.add(value)
+        if paths := record.facts.get(UNCOMMITTED):
+            self._uncommitted[self.run] = paths
+
+    def add_rounds(self, record: RoundsRecord) -> None:
+        """Add a process's rounds of a case to those of the same run; where the run is not known,
+        the last line counts."""
+        key = record.benchmark, record.case
+        before = self._rounds.get(key)
+        if before is None or before[0] != self.run or self.run == 0:
+            if before:
+                self._repeated.add(key)
+            self._rounds[key] = self.run, []
+        self._rounds[key][1].append(record)
+
+    def finish(self, stories: Mapping[str, Mapping[str, CaseStory]]) -> RecordFile:
+        """Return the file with the stories of its cases."""
+        rounds: dict[str, dict[str, Rounds]] = defaultdict(dict)
+        disturbed: dict[str, dict[str, float]] = defaultdict(dict)
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
+        for (benchmark, case), (run, processes) in self._rounds.items():
+            story = stories.get(benchmark, {}).get(case)
+            counts[benchmark][case] = 0
+            if story is None or story.run != run:
+                continue
+            counts[benchmark][case] = sum(len(one.samples or one.rounds) for one in processes)
+            medians = rounds_of(process.rounds for process in processes)
+            seconds = medians.counted
+            if seconds and SHORTEST <= min(seconds) <= max(seconds) <= LONGEST:
+                rounds[benchmark][case] = medians
+            share = share_disturbed(process.disturbance for process in processes)
+            if share is not None:
+                disturbed[benchmark][case] = share
+        last = self._last_run
+        return RecordFile(
+            stories,
+            rounds,
+            disturbed,
+            last and _with_uncommitted(last, self._uncommitted, stories),
+            tuple(self.faults),
+            runs=self._runs,
+            appending=frozenset(self._appending),
+            counts=counts,
+            repeated=frozenset(self._repeated),
+            counted=self.counted,
+        )
+
+
 class RecordReader:
     """Reads record files, and decodes what they have in common once."""
 
@@ -106,85 +181,45 @@ class RecordReader:
             return RecordFile(faults=(f"it cannot be read: {error}",), opened=False)
         except UnreadableFile as error:
             return RecordFile(faults=(str(error),))
-        lines, faults = _MOMENT.sub(b'"at": ""', content).split(b"\n"), []
-        records = self._records
-        runs: list[Value | None] = [None]
-        run, last_run = 0, None
-        appending: set[Value | None] = set()
-        repeated: set[tuple[str, str]] = set()
-        uncommitted: dict[int, Value] = {}
-        rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
-        of_benchmarks: dict[str, list[int]] = defaultdict(list)
-        counted: dict[str, dict[str, CountsRecord]] = defaultdict(dict)
+        lines = _MOMENT.sub(b'"at": ""', content).split(b"\n")
+        file = _File(content)
         # Nearly all lines are known by their text, and nothing else of them is looked at.
         for place, number in enumerate(map(self._numbers.get, lines)):
             if number is None:
-                if not lines[place].strip():
+                number = self._read_line(lines[place], place, file)
+                if number is None:
                     continue
-                digest = hashlib.blake2b(lines[place], digest_size=16).digest()
-                try:
-                    record = self._counted.get(digest) or parse_line(lines[place])
-                except GpubenchError as error:
-                    faults.append(f"line {place + 1} is left out: {error}")
-                    continue
-                if isinstance(record, RunRecord):
-                    last_run = replace(record, at=_moments(content, place, 1)[0] or record.at)
-                    value = record.facts.get(RUN)
-                    if value not in runs:
-                        runs.append(value)
-                    run = runs.index(value)
-                    if record.facts.get(APPENDED):
-                        appending.add(value)
-                    if paths := record.facts.get(UNCOMMITTED):
-                        uncommitted[run] = paths
-                    continue
-                if isinstance(record, RoundsRecord):
-                    key = record.benchmark, record.case
-                    if key not in rounds or rounds[key][0] != run or run == 0:
-                        if key in rounds:
-                            repeated.add(key)
-                        rounds[key] = run, []  # of the last run; if not known, the last line
-                    rounds[key][1].append(record)
-                    continue
-                if isinstance(record, CountsRecord):
-                    self._counted[digest] = counted[record.benchmark][record.case] = record
-                    continue
-                number = self._numbers[lines[place]] = len(records)
-                records.append(record)
-            of_benchmarks[records[number].benchmark].append(run << _RUN_BITS | number)
+            benchmark = self._records[number].benchmark
+            file.of_benchmarks[benchmark].append(file.run << _RUN_BITS | number)
         stories = {
             benchmark: self._benchmark(tuple(of_benchmark), content, lines)
-            for benchmark, of_benchmark in of_benchmarks.items()
+            for benchmark, of_benchmark in file.of_benchmarks.items()
         }
-        if last_run:
-            last_run = _with_uncommitted(last_run, uncommitted, stories)
-        that_count: dict[str, dict[str, Rounds]] = defaultdict(dict)
-        disturbed: dict[str, dict[str, float]] = defaultdict(dict)
-        counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for (benchmark, case), (run, processes) in rounds.items():
-            story = stories.get(benchmark, {}).get(case)
-            counts[benchmark][case] = 0
-            if story and story.run == run:
-                counts[benchmark][case] = sum(len(one.samples or one.rounds) for one in processes)
-                medians = rounds_of(process.rounds for process in processes)
-                seconds = medians.counted
-                if seconds and SHORTEST <= min(seconds) <= max(seconds) <= LONGEST:
-                    that_count[benchmark][case] = medians
-                share = share_disturbed(process.disturbance for process in processes)
-                if share is not None:
-                    disturbed[benchmark][case] = share
-        return RecordFile(
-            stories,
-            that_count,
-            disturbed,
-            last_run,
-            tuple(faults),
-            runs=runs,
-            appending=frozenset(appending),
-            counts=counts,
-            repeated=frozenset(repeated),
-            counted=counted,
-        )
+        return file.finish(stories)
+
+    def _read_line(self, line: bytes, place: int, file: _File) -> int | None:
+        """Return the index of a new line of a case in ``_records``; keep any other line in the
+        file."""
+        if not line.strip():
+            return None
+        digest = hashlib.blake2b(line, digest_size=16).digest()
+        try:
+            record = self._counted.get(digest) or parse_line(line)
+        except GpubenchError as error:
+            file.faults.append(f"line {place + 1} is left out: {error}")
+            return None
+        match record:
+            case RunRecord():
+                file.begin(record, place)
+            case RoundsRecord():
+                file.add_rounds(record)
+            case CountsRecord():
+                self._counted[digest] = file.counted[record.benchmark][record.case] = record
+            case _:
+                self._records.append(record)
+                number = self._numbers[line] = len(self._records) - 1
+                return number
+        return None
 
     def _benchmark(
         self, of_benchmark: tuple[int, ...], content: bytes, lines: Sequence[bytes]
