@@ -150,6 +150,8 @@ _ALONE = (
     *("test_code_of_each_commit", "test_commands_in_software", "test_counts_under_asv"),
     *("test_cuda_faults", "test_distributions", "test_importing_benchmarks"),
     *("test_importing_for_one_case", "test_killed_within_a_commit", "test_publish_plugin"),
+    *("test_adding_a_kernel", "test_hints_of_the_library", "test_library_compiles_for_cuda"),
+    *("test_library_on_cuda", "test_library_suites", "test_kernels_page", "test_lazy_numba"),
 )
 """Files of such a folder that share none of it."""
 

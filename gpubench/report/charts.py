@@ -204,28 +204,18 @@ def history_chart(
         *points, newest = (
             _point(codes[i], times[0, i], speedups[:, i]) for i in (*listed, present[-1])
         )
-        events = [
-            f"{claim(change, unit)} at {labels[change.after].short}"
-            + _in_brackets(decided_by(name, change), basis(change.commits))
-            for change in changes[name]
-        ]
-        if earlier := len(events[:-MAX_EVENTS]):
-            events[:earlier] = [text.plural(earlier, "earlier change")]
+        now = _now(newest, unit)
         if newest.seconds is None:
-            now = text.status_label(newest.status or "")
             now += f" since {commits[stopped].short}" if stopped is not None else ""
             if timed.size:
                 was, at = text.quantity(times[0, timed[-1]], unit), commits[timed[-1]]
                 now += f"; the last value was {was} at {at.short}, {at.date}"
-        else:
-            now = text.quantity(newest.seconds, unit)
-            if newest.speedup:
-                now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
-            now += " at the newest commit"
-            if not events and present.size > 1 and name.is_time:
-                events = ["its time is not judged yet"]
-                if name not in not_judged:
-                    events = ["no change of its time was found"]
+        events = _events(name, changes[name], labels, unit)
+        if newest.seconds is not None and not events and present.size > 1 and name.is_time:
+            is_judged = name not in not_judged
+            events = [
+                "no change of its time was found" if is_judged else "its time is not judged yet"
+            ]
         left_out = sum(name.benchmark.asv_name in one.superseded for one in history.snapshots)
         if left_out:
             values = text.plural(left_out, "older value")
@@ -253,6 +243,30 @@ def history_chart(
     return HistoryChart(
         commits, tuple(series), note, listed, has_times, unit, tuple(places.tolist())
     )
+
+
+def _now(newest: HistoryPoint, unit: str) -> str:
+    """Say what stands at the newest commit."""
+    if newest.seconds is None:
+        return text.status_label(newest.status or "")
+    now = text.quantity(newest.seconds, unit)
+    if newest.speedup:
+        now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
+    return f"{now} at the newest commit"
+
+
+def _events(
+    name: CaseName, changes: Sequence[Change], labels: Sequence[CommitLabel], unit: str
+) -> list[str]:
+    """Say what changed and when: the newest changes, and how many earlier ones there are."""
+    events = [
+        f"{claim(change, unit)} at {labels[change.after].short}"
+        + _in_brackets(decided_by(name, change), basis(change.commits))
+        for change in changes
+    ]
+    if earlier := len(events[:-MAX_EVENTS]):
+        events[:earlier] = [text.plural(earlier, "earlier change")]
+    return events
 
 
 def _in_brackets(*words: str) -> str:

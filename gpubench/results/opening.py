@@ -18,7 +18,7 @@ import duckdb
 from gpubench.errors import ResultsError
 from gpubench.git import Repository
 from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, Value, is_rate, parse_benchmark_name
+from gpubench.names import BenchmarkName, is_rate, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.asv_files import (
     UnreadableFile,
@@ -30,13 +30,11 @@ from gpubench.results.commits import CommitOrder, histories_of
 from gpubench.results.model import (
     EVERY,
     NO_RENAMES,
-    Commit,
     Described,
     Pair,
     PairPattern,
     Problem,
     Renames,
-    Running,
     Setup,
     Snapshot,
 )
@@ -86,8 +84,7 @@ def open_table(
         if (facts := _read(read_machine, file, results_dir, problems))
     }
     described = _described(files, results_dir, problems)
-    given = tuple(pairs)
-    in_pairs, said, unmatched = resolved(given, described)
+    in_pairs, said, unmatched = resolved(tuple(pairs), described)
     said += unreadable_kinds(described)
     chosen = (*in_pairs, *alone(described, in_pairs))
     benchmark_pairs = BenchmarkPairs.of(chosen, described, renames)
@@ -98,24 +95,11 @@ def open_table(
     problems += [Problem(*fault) for head in stored for fault in json.loads(head["faults"])]
     problems += _unlisted(stored)
     stored = [head for head in stored if not head["is_empty"]]
-    dates: dict[str, float] = {}
-    for head in sorted(stored, key=lambda head: not head["has_result"]):
-        dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
-    order = histories_of(dates, repository, branches)
-    if commit_url:
-        linked = (replace(one, address=f"{commit_url}{one.hash}") for one in order.commits)
-        order = replace(order, commits=tuple(linked))
-    commit_of = {commit.hash: commit for commit in order.commits}
-    key = store.key_of(benchmark_pairs)
+    order = _order(stored, repository, branches, commit_url)
     # Without a benchmark of gpubench's there is no record either.
     planned = sum(each.cases for name, each in described.items() if parse_benchmark_name(name))
-    files_of = {file.name: file for file in files}
-    snapshots = []
-    for head in stored:
-        facts = json.loads(head["facts"])
-        at_work = running(files_of[head["name"]], facts, planned or None)
-        setup = Setup(name_of(head["machine"]), head["environment"])
-        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, setup, at_work))
+    key = store.key_of(benchmark_pairs)
+    snapshots = _snapshots(stored, files, order, key, name_of, planned or None)
     if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
         snapshots, again = _newest_of_each(snapshots, started)
         problems += again
@@ -147,6 +131,23 @@ def open_table(
             if is_rate(entry.unit) or any(re.match(one, name) for one in higher_is_better)
         ),
     )
+
+
+def _order(
+    stored: Sequence[Mapping[str, Any]],
+    repository: Repository | None,
+    branches: Sequence[str],
+    commit_url: str,
+) -> CommitOrder:
+    """Order the commits of snapshots, and give each the address of its page."""
+    dates: dict[str, float] = {}
+    for head in sorted(stored, key=lambda head: not head["has_result"]):
+        dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
+    order = histories_of(dates, repository, branches)
+    if not commit_url:
+        return order
+    linked = (replace(one, address=f"{commit_url}{one.hash}") for one in order.commits)
+    return replace(order, commits=tuple(linked))
 
 
 def _unlisted(stored: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
@@ -257,30 +258,41 @@ def _described(
     return described
 
 
-def _snapshot(
-    head: Mapping[str, Any],
-    commit: Commit,
+def _snapshots(
+    stored: Sequence[Mapping[str, Any]],
+    files: Sequence[SnapshotFiles],
+    order: CommitOrder,
     key: str,
-    facts: Mapping[str, Value | None],
-    setup: Setup,
-    at_work: Running | None,
-) -> Snapshot:
-    superseded = tuple(sorted(head["superseded"] or ()))
-    return Snapshot(
-        id=head["id"],
-        setup=setup,
-        measured_on=head["machine"],
-        commit=commit,
-        facts=facts,
-        concerns={name: tuple(facts) for name, facts in json.loads(head["concerns"]).items()},
-        params=json.loads(head["params"]),
-        measured_at=head["measured_at"],
-        superseded=superseded,
-        running=at_work,
-        digest=store.digest(
-            repr((key, head["name"], head["stamp"], commit, setup, superseded, at_work))
-        ),
-    )
+    name_of: Callable[[str], str],
+    planned: int | None,
+) -> list[Snapshot]:
+    """Make the snapshots of what the table says of them; ``planned`` cases are to be measured by a
+    run that is at work."""
+    commit_of = {commit.hash: commit for commit in order.commits}
+    files_of = {file.name: file for file in files}
+    snapshots = []
+    for head in stored:
+        commit, facts = commit_of[head["commit"]], json.loads(head["facts"])
+        setup = Setup(name_of(head["machine"]), head["environment"])
+        at_work = running(files_of[head["name"]], facts, planned)
+        superseded = tuple(sorted(head["superseded"] or ()))
+        told = key, head["name"], head["stamp"], commit, setup, superseded, at_work
+        snapshots.append(
+            Snapshot(
+                id=head["id"],
+                setup=setup,
+                measured_on=head["machine"],
+                commit=commit,
+                facts=facts,
+                concerns={name: tuple(of) for name, of in json.loads(head["concerns"]).items()},
+                params=json.loads(head["params"]),
+                measured_at=head["measured_at"],
+                superseded=superseded,
+                running=at_work,
+                digest=store.digest(repr(told)),
+            )
+        )
+    return snapshots
 
 
 def _newest_of_each(

@@ -140,10 +140,10 @@ def run(
     connection = _connected(scheduler, tls)
     from gpubench.edge.fleet import coordinator
     from gpubench.edge.fleet.checkout import git
-    from gpubench.edge.fleet.cluster import SchedulerStopped, is_loopback, measure
+    from gpubench.edge.fleet.cluster import SchedulerStopped, measure
     from gpubench.edge.fleet.parcels import merge, remove_leftovers
 
-    here, say = Path(), ERR.print
+    say = ERR.print
     # By these a process knows what it is asked for, here and on the machines. Empty, they mean
     # nothing, whatever a machine has set.
     variables = {PRESET_VARIABLE: preset or "", SUITES_VARIABLE: suites or ""}
@@ -151,26 +151,10 @@ def run(
         refuse_other_folders(names)
         plans = cache(partial(planned, names, preset))
         plans(0)  # faults of suites are told first
-        words = commits.split()
-        listed = git(here, "rev-list", "--first-parent", *words, "--") if words else ""
-        asked = listed.split()
-        if not asked:
-            raise GpubenchError(
-                f"{commits!r} is no commit: HEAD^! is the newest one, HEAD~3..HEAD are three"
-            )
-        if changed := git(
-            here, "status", "--porcelain", "--", *DEFINITIONS, *filter(None, [suites])
-        ):
-            raise GpubenchError(
-                f"{changed.splitlines()[0][3:]} is not committed, and machines measure what is "
-                "committed: commit it first"
-            )
-        head = git(here, "rev-parse", "HEAD")
+        asked = _committed(commits, suites)
+        head = git(Path(), "rev-parse", "HEAD")
         if repository is None:
-            is_here = is_loopback(scheduler)
-            repository = (
-                str(here.resolve()) if is_here else git(here, "remote", "get-url", "origin")
-            )
+            repository = _cloned_from(scheduler)
     dispatch, refused, shares = None, list[str](), list[Any]()
     try:
         with environment(variables), interruptible() as interrupted, connection as client:
@@ -232,6 +216,36 @@ def run(
         say(f"measure the rest with `{_go_on(skip_existing)}`")
     if refused or outcome.lost or not (shares or skip_existing):
         sys.exit(Exit.FOUND)
+
+
+def _committed(commits: str, suites: str | None) -> list[str]:
+    """Return the hashes of the commits that are asked for; raises ``GpubenchError`` where there is
+    none, and where a file that defines benchmarks is not committed."""
+    from gpubench.edge.fleet.checkout import git
+
+    words = commits.split()
+    asked = git(Path(), "rev-list", "--first-parent", *words, "--").split() if words else []
+    if not asked:
+        raise GpubenchError(
+            f"{commits!r} is no commit: HEAD^! is the newest one, HEAD~3..HEAD are three"
+        )
+    defined_in = *DEFINITIONS, *filter(None, [suites])
+    if changed := git(Path(), "status", "--porcelain", "--", *defined_in):
+        raise GpubenchError(
+            f"{changed.splitlines()[0][3:]} is not committed, and machines measure what is "
+            "committed: commit it first"
+        )
+    return asked
+
+
+def _cloned_from(scheduler: str) -> str:
+    """Return what machines clone: this folder on this machine, and else the remote ``origin``."""
+    from gpubench.edge.fleet.checkout import git
+    from gpubench.edge.fleet.cluster import is_loopback
+
+    if is_loopback(scheduler):
+        return str(Path().resolve())
+    return git(Path(), "remote", "get-url", "origin")
 
 
 def _go_on(skip_existing: bool) -> str:
