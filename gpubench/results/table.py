@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
@@ -20,9 +19,16 @@ from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
 from gpubench.git import Repository, read_committed
-from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.names import BenchmarkName
 from gpubench.results import store
 from gpubench.results.acknowledgement import Acknowledgement
+from gpubench.results.added_tables import (
+    BENCHMARK_COLUMNS,
+    COMMIT_COLUMNS,
+    benchmark_rows,
+    commit_rows,
+    write_table,
+)
 from gpubench.results.commits import CommitOrder, branches_with, tags_of
 from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_profile
 from gpubench.results.histories import (
@@ -57,35 +63,6 @@ _COUNTED_SQL = """
     anti join superseded_cases old on old.snapshot = k.snapshot and old."case" = k."case"
 """
 """SQL of the cases with counts, without those of benchmarks that measured something else then."""
-
-COMMIT_COLUMNS = {
-    "commit": ("VARCHAR", "hash of the commit"),
-    "place": ("INTEGER", "place in the order of all commits with results, 0 for the oldest"),
-    "date": ("TIMESTAMP", "date of the commit, UTC"),
-    "subject": ("VARCHAR", "first line of its message; null where git does not know it"),
-    "branches": ("VARCHAR[]", "branches of asv.conf.json whose history has it"),
-    "tags": ("VARCHAR[]", "its tags"),
-    "in_history": ("BOOLEAN", "whether a history has it"),
-}
-"""SQL types and meanings of the columns of ``commits``."""
-
-BENCHMARK_COLUMNS = {
-    "benchmark": ("VARCHAR", "asv's name of the benchmark"),
-    "suite": ("VARCHAR", "suite, as in results"),
-    "kernel": ("VARCHAR", "kernel"),
-    "implementation": ("VARCHAR", "implementation of the kernel"),
-    "time": ("VARCHAR", "what it measures, as in results"),
-    "type": ("VARCHAR", "asv's type: time, memory, peakmemory or track"),
-    "unit": ("VARCHAR", "unit of its values"),
-}
-"""SQL types and meanings of the columns of ``benchmarks``."""
-
-_UNITS_SQL = """
-    select c.benchmark, any_value(d.content->>'unit') from cases c
-    join (select "case", any_value(detail) as detail from rows group by 1) r on r."case" = c.id
-    join details d on d.id = r.detail group by 1 order by 1
-"""
-"""SQL of the benchmarks with results, by their names here, and of their units."""
 
 _QUOTED = INTERRUPTED.replace("'", "''")
 """For SQL."""
@@ -597,7 +574,7 @@ class Table:
         self, name: str, columns: Mapping[str, tuple[str, str]], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Add a table that queries can read; ``columns`` have SQL types and meanings by name."""
-        _write_table(self._connection, "temp", name, columns, rows)
+        write_table(self._connection, "temp", name, columns, rows)
 
     def keep_tables(
         self, **more: tuple[Mapping[str, tuple[str, str]], Iterable[Sequence[Any]]]
@@ -615,31 +592,13 @@ class Table:
         self._connection.close()
         with closing(store.connect(self._path, read_only=False)) as connection:
             for name, (columns, rows) in tables.items():
-                _write_table(connection, "main", name, columns, rows)
+                write_table(connection, "main", name, columns, rows)
 
     def _commit_rows(self) -> Iterator[tuple[Any, ...]]:
-        branches = defaultdict[str, list[str]](list)
-        for branch, hashes in self.order.histories.items():
-            for hash_ in hashes:
-                branches[hash_].append(branch)
-        outside = {commit.hash for commit in self.outside}
-        tags = self.tags
-        for place, commit in enumerate(self.commits):
-            date = datetime.fromtimestamp(commit.date, UTC).replace(tzinfo=None)
-            names = [*filter(None, branches[commit.hash])]
-            its_tags = list(tags.get(commit.hash, ()))
-            is_in = commit.hash not in outside
-            yield commit.hash, place, date, commit.subject, names, its_tags, is_in
+        return commit_rows(self.order, self.outside, self.tags)
 
     def _benchmark_rows(self) -> Iterator[tuple[Any, ...]]:
-        units = dict(self._connection.execute(_UNITS_SQL).fetchall())
-        places = {place.asv_name: place for place in self.asv_names}
-        for text, unit in units.items():
-            name = places.get(text) or parse_benchmark_name(text)
-            if name is not None:
-                asv_name = self.asv_names.get(name, text)
-                parts = name.suite, name.kernel, name.implementation, name.time
-                yield asv_name, *parts, self.kinds.get(asv_name), unit
+        return benchmark_rows(self._connection, self.asv_names, self.kinds)
 
     def described(self) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the columns of the views, ``results`` first: view, name, type and meaning."""
@@ -664,21 +623,3 @@ def _detail(content: str) -> Mapping[str, Any]:
     for name in ("block", "grid", "tags", "warnings", "capabilities"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
     return fields
-
-
-def _write_table(
-    connection: duckdb.DuckDBPyConnection,
-    schema: str,
-    name: str,
-    columns: Mapping[str, tuple[str, str]],
-    rows: Iterable[Sequence[Any]],
-) -> None:
-    types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
-    kind = "temp table" if schema == "temp" else "table"
-    connection.execute(f"create or replace {kind} {name} ({types})")
-    for column, (_, meaning) in columns.items():
-        text = meaning.replace("'", "''")
-        connection.execute(f"""comment on column {schema}.{name}."{column}" is '{text}'""")
-    if values := [*rows]:
-        cells = zip(columns, zip(*values, strict=True), strict=True)
-        store.insert(connection, name, **dict(cells))
