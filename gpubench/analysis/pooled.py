@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -92,8 +93,9 @@ class PooledLevels:
         own = values.var(ddof=1) if freedom else 0.0
         variance, freedoms = (float(one) for one in moderate(own, freedom, self._prior))
         error = float(standard_errors(variance, len(values), 1))
-        quantile = _quantile(chance, round(freedoms, 1))
-        return quantile * math.hypot(error, width / _INTERVAL_QUANTILE)
+        # The samples of one commit are many: its own interval needs no t.
+        own_reach = width * NormalDist().inv_cdf(1 - chance / 2) / _INTERVAL_QUANTILE
+        return math.hypot(_quantile(chance, round(freedoms, 1)) * error, own_reach)
 
     def departures(
         self, values: Floats, widths: Sequence[float], start: int, first: int

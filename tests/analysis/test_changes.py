@@ -90,6 +90,16 @@ def test_one_commit_alone_is_not_judged_and_two_need_company() -> None:
     assert [one.is_judged for one in together] == [True] * 5
 
 
+def test_five_times_is_to_be_checked_at_the_third_commit_though_its_interval_is_wide() -> None:
+    scatters = (0.001, 0.001, 0.002, 0.003, 0.01, 0.02, 0.05, 0.1, 0.3)
+    values = np.array([*([1.0, 1.0 + by, 1.0] for by in scatters), [1.0, 1.01, 5.0]])
+
+    *others, changed = verdicts_in(np.stack([values, values * 0.7, values * 1.4]))
+
+    assert [change.kind for change in changed.changes] == ["check"]
+    assert all(verdict.changes == () for verdict in others)
+
+
 def test_under_five_percent_nothing_is_claimed() -> None:
     assert find_changes(times(1.0, 1.04, width=0.001)) == ()
     assert find_changes(times(*[1.0] * 8, *[1.04] * 8, width=0.001)) == ()
