@@ -139,6 +139,7 @@ def test_race():
 """
 
 
+@pytest.mark.ci  # the first test has the plugin's rule
 def test_the_sanitizer_fails_a_test_with_a_race(tmp_path: Path) -> None:
     assert outcomes(run_pytest(tmp_path, RACE, "--softcuda")) == {"passed": 1}
     done = run_pytest(tmp_path, RACE, "--softcuda-sanitize")
@@ -178,6 +179,7 @@ def test_marked_tests_are_skipped_on_it_or_elsewhere(tmp_path: Path) -> None:
     assert "runs on softcuda only: pytest --softcuda" in done.stdout
 
 
+@pytest.mark.ci  # the first test has the plugin's rule
 def test_a_marker_that_says_what_nothing_follows_from_fails_its_test(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "@pytest.mark.softcuda(1, fault=0)\ndef test_it(): pass\n")
     assert outcomes(done) == {"error": 1}
@@ -217,6 +219,7 @@ def test_a_conftest_sees_the_device_and_so_do_processes_that_a_test_starts(tmp_p
     assert outcomes(run_pytest(tmp_path, test, "--softcuda")) == {"passed": 1}
 
 
+@pytest.mark.ci  # the first test has the plugin's rule
 def test_a_module_with_a_fault_while_it_is_imported_is_an_error(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "run(9)\ndef test_it(): pass\n", "--softcuda")
     assert outcomes(done) == {"error": 1}

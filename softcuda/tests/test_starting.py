@@ -201,7 +201,9 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("wait", ["context", "event", "copy"])
+@pytest.mark.parametrize(
+    "wait", ["context", *(pytest.param(one, marks=pytest.mark.ci) for one in ("event", "copy"))]
+)
 @pytest.mark.parametrize(
     "kernel", ["endless", pytest.param("endless_with_barriers", marks=pytest.mark.ci)]
 )
@@ -287,8 +289,10 @@ def test_a_fault_is_printed_with_its_line_and_is_the_exit_code(tmp_path: Path) -
     ("blocks", "end", "code", "said"),
     [
         ("10", "sys.exit(3)", 3, ""),
-        ("10", "sys.exit('no more')", 1, "no more"),
-        ("10", "raise ValueError('wrong')", 1, "ValueError: wrong"),
+        pytest.param("10", "sys.exit('no more')", 1, "no more", marks=pytest.mark.ci),
+        pytest.param(
+            "10", "raise ValueError('wrong')", 1, "ValueError: wrong", marks=pytest.mark.ci
+        ),
         ("11", "sys.exit(0)", 1, "softcuda: out of bounds"),
         ("11", "raise ValueError('wrong')", 1, "softcuda: out of bounds"),
     ],
