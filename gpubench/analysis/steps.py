@@ -267,12 +267,26 @@ def _gap(before: Floats, after: Floats) -> float:
 
 
 def is_another_mix(before: Floats, after: Floats) -> bool:
-    """Return whether one of two modes stayed where it was, while the median moved."""
+    """Return whether one of two modes stayed where it was, while the median moved.
+
+    Processors take turns: a single stretch of commits in the other mode is a level that came back.
+    """
     if min(len(before), len(after)) < MIN_MIXED_LEVEL:
         return False
     moved = np.percentile(after, MODES) - np.percentile(before, MODES)
-    step = _median(after) - _median(before)
-    return bool((moved * np.sign(step) < MIN_MODE_SHARE * abs(step)).any())
+    ends = _median(before), _median(after)
+    step, middle = ends[1] - ends[0], sum(ends) / 2
+    if not (moved * np.sign(step) < MIN_MODE_SHARE * abs(step)).any():
+        return False
+    return any(
+        _stretches((side > middle) != (end > middle)) > 1
+        for side, end in zip((before, after), ends, strict=True)
+    )
+
+
+def _stretches(marks: NDArray[np.bool_]) -> int:
+    """Return how many stretches of neighbours are marked."""
+    return int(marks[0]) + int((marks[1:] & ~marks[:-1]).sum())
 
 
 def _is_far(gap: float, before: Floats, after: Floats) -> bool:

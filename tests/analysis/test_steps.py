@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from gpubench.analysis.changes import changes_in
-from gpubench.analysis.steps import Floats, find_levels, rank_evidence, rank_interval
+from gpubench.analysis.steps import (
+    Floats,
+    find_levels,
+    is_another_mix,
+    rank_evidence,
+    rank_interval,
+)
 
 LEAST = math.log(1.05)
 
@@ -139,6 +145,16 @@ def test_another_mix_of_the_same_two_processors_is_no_step(share: float) -> None
     medians = np.where(fast, 1.0, 1.9) * chance.normal(1, 0.01, 120)
 
     assert starts(np.log(medians)) == []
+
+
+def test_a_single_stretch_at_the_other_level_is_no_mix_of_processors_that_take_turns() -> None:
+    slow, fast = np.log(8.0), 0.0
+    stretch = np.repeat([fast, slow, fast], [2, 3, 12])
+    turns = np.array([fast, slow, fast, fast, slow, *[fast] * 5, slow, *[fast] * 6])
+    after = np.full(40, slow)
+
+    assert [is_another_mix(turns, after), is_another_mix(after, turns)] == [True, True]
+    assert [is_another_mix(stretch, after), is_another_mix(after, stretch)] == [False, False]
 
 
 def test_the_interval_by_ranks_leaves_out_as_many_differences_as_the_test_allows() -> None:
