@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 MAX_FALSE_SHARE = 0.05
 """Chance of a step in a series without one. Bonferroni's correction keeps well below: shuffled
-windows of five public stores have one in 0 to 0.5 %. With 0.02 two planted steps in a hundred less
+windows of eight public stores have one in 0 to 0.8 %. With 0.02 two planted steps in a hundred less
 are found."""
 
 MIN_SEPARATION = 0.75
