@@ -267,3 +267,28 @@ class CtrlC:
 sys.meta_path.insert(0, CtrlC())
 runpy.run_module("gpubench", run_name="__main__")
 """
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "suite/schema",  # which a command imports
+        thorough("cli/suites"),  # which has the command
+        thorough("cli/console"),  # which all commands need
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", thorough("zeros")])
+def test_a_damaged_file_of_python_s_cache_is_named(
+    project: Path, tmp_path: Path, module: str, damage: str
+) -> None:
+    cached = {"PYTHONPYCACHEPREFIX": f"{tmp_path}/cache", "PYTHONDONTWRITEBYTECODE": ""}
+    assert run(project, ["schema", "--path"], **cached)[0] == 0
+    (file,) = (tmp_path / "cache").rglob(f"gpubench/{module}.*.pyc")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100] + bytes(100 if damage == "zeros" else 0))
+
+    code, output, said = run(project, ["schema"], **cached)
+
+    assert (code, output) == (2, "")
+    assert said.startswith(f"gpubench: {file}, which Python has compiled, is damaged (")
+    assert said.endswith("): remove it\n")
