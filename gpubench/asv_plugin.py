@@ -26,10 +26,9 @@ from statistics import median
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from asv import runner
-from asv.console import log
 from asv.publishing import OutputPublisher
 
+from gpubench.asv_code import Config, Machine, get_repo, log, repository_path, runner
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict, write_local_requirements
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
@@ -150,10 +149,6 @@ def _command(arguments: Any) -> str:
 
 def _settings(arguments: Any) -> AsvSettings:
     """asv has changed into the folder of its configuration already (``asv.main``)."""
-    from asv.config import Config
-    from asv.machine import Machine
-    from asv.repo import get_repo
-
     config = Config.load(Path(arguments.config).name if arguments.config else None)
     options = vars(arguments)
     attributes = {**(options.get("attribute") or {}), **(QUICK if options.get("quick") else {})}
@@ -173,7 +168,7 @@ def _settings(arguments: Any) -> AsvSettings:
     commit, repository = options.get("set_commit_hash"), get_repo(config)
     return replace(
         settings,
-        repository=repository._path if repository.dvcs == "git" else None,
+        repository=repository_path(repository),
         results_dir=str(Path(config.results_dir).resolve()),
         # Where the machine has no name yet, asv asks for one here, keeps it and asks no more.
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
