@@ -250,8 +250,10 @@ def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
     }
 
 
-def test_ctrl_c_while_commands_are_imported_says_so(project: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], cwd=project, capture_output=True)
+@pytest.mark.parametrize("module", ["gpubench.cli.console", "gpubench.errors"])
+def test_ctrl_c_while_commands_are_imported_says_so(project: Path, module: str) -> None:
+    command = [sys.executable, "-c", _INTERRUPTED, module]
+    done = subprocess.run(command, cwd=project, capture_output=True)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
 
@@ -261,7 +263,7 @@ import runpy, sys
 
 class CtrlC:
     def find_spec(self, name, *_):
-        if name == "gpubench.cli.console":
+        if name == sys.argv[1]:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, CtrlC())
