@@ -64,6 +64,7 @@ test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves 
 	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another (THOROUGH=1: all of them)
+	for bin in $(SYSTEMS)/bin $(MODIN)/bin; do $$bin/python scripts/private_parts.py >/dev/null || exit 1; done
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests gpubench/edge/fleet/tests tests/backends/test_conformance.py -m "systems and not gpu $(LEFT_OUT)"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests tests/backends/test_conformance.py -m "systems and gpu and not gpu_time $(LEFT_OUT)"

@@ -291,7 +291,9 @@ def _is_dotted(text: str) -> bool:
 def find_missing(part: str) -> bool | None:
     """Return whether an installed package lacks a part; ``None`` where it is not installed."""
     words = part.split(".")
-    if find_spec(words[0]) is None:
+    # numba-cuda takes the place of Numba's own target, whose parts are others.
+    package = "numba_cuda" if words[:2] == ["numba", "cuda"] else words[0]
+    if find_spec(package) is None:
         return None
     for end in range(len(words), 0, -1):
         try:
