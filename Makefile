@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 SYSTEMS ?= .venv-systems
 MODIN ?= .venv-modin
 LOWEST ?= .venv-lowest
-LOWEST_TESTS ?= tests/suite tests/plan tests/analysis tests/cli tests/results softcuda/tests/test_starting.py softcuda/tests/test_pytest_plugin.py
+LOWEST_TESTS ?= tests/suite tests/plan tests/analysis tests/cli tests/results softcuda/tests/test_starting.py softcuda/tests/test_pytest_plugin.py tests/scripts/test_private_parts.py
+# The oldest that this Python has wheels of: sources of an older NumPy do not build with Python 3.13.
+LOWEST_OPTIONS := --resolution lowest-direct --only-binary :all: --no-binary softcuda --no-binary gpubench-suite
 # The CUDA device in software, a distribution of its own: of this clone, not of the package index.
 SOFTCUDA := --editable ./softcuda
 # The CPU build, where pip finds one: a plain torch on Linux is one of 3 GB for CUDA. A version that
@@ -62,6 +64,7 @@ test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves 
 	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another (THOROUGH=1: all of them)
+	for bin in $(SYSTEMS)/bin $(MODIN)/bin; do $$bin/python scripts/private_parts.py >/dev/null || exit 1; done
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests gpubench/edge/fleet/tests tests/backends/test_conformance.py -m "systems and not gpu $(LEFT_OUT)"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) gpubench/edge/systems/tests tests/backends/test_conformance.py -m "systems and gpu and not gpu_time $(LEFT_OUT)"
@@ -91,7 +94,7 @@ release: $(VENV)/bin/python  ## Build the wheels and sdists of gpubench and soft
 
 test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml allows (needs uv)
 	uv venv --quiet --clear --seed --python $(PYTHON) $(LOWEST)
-	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct $(SOFTCUDA) --editable '.[test]'
+	uv pip install --quiet --python $(LOWEST)/bin/python $(LOWEST_OPTIONS) $(SOFTCUDA) --editable '.[test]'
 	$(LOWEST)/bin/python -m pytest -m "not gpu and not thorough" $(LOWEST_TESTS)
 
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site

@@ -25,6 +25,13 @@ def main() -> None:
             raise
         print(f"gpubench: {reason}", file=sys.stderr)
         sys.exit(2)  # Exit.REFUSED
+    except (EOFError, TypeError, ValueError) as error:
+        from gpubench.distribution import describe_damage
+
+        if (reason := describe_damage(error)) is None:
+            raise
+        print(f"gpubench: {reason}", file=sys.stderr)
+        sys.exit(2)
     try:
         commands(prog_name="gpubench")
     finally:

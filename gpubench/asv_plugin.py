@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,16 +26,16 @@ from statistics import median
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from asv import runner
-from asv.console import log
 from asv.publishing import OutputPublisher
 
+from gpubench.asv_code import Config, Machine, get_repo, log, repository_path, runner
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict, write_local_requirements
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.names import parse_benchmark_name
+from gpubench.processes import PR_SET_PDEATHSIG
 from gpubench.record import (
     SUFFIX,
     CaseRecord,
@@ -149,10 +149,6 @@ def _command(arguments: Any) -> str:
 
 def _settings(arguments: Any) -> AsvSettings:
     """asv has changed into the folder of its configuration already (``asv.main``)."""
-    from asv.config import Config
-    from asv.machine import Machine
-    from asv.repo import get_repo
-
     config = Config.load(Path(arguments.config).name if arguments.config else None)
     options = vars(arguments)
     attributes = {**(options.get("attribute") or {}), **(QUICK if options.get("quick") else {})}
@@ -172,7 +168,7 @@ def _settings(arguments: Any) -> AsvSettings:
     commit, repository = options.get("set_commit_hash"), get_repo(config)
     return replace(
         settings,
-        repository=repository._path if repository.dvcs == "git" else None,
+        repository=repository_path(repository),
         results_dir=str(Path(config.results_dir).resolve()),
         # Where the machine has no name yet, asv asks for one here, keeps it and asks no more.
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
@@ -317,11 +313,43 @@ def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]
                 yield path, record
 
 
+END_WITH_ASV = f"""
+import ctypes, os, runpy, sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+root, *sys.argv = sys.argv[1:]
+ctypes.CDLL(None).prctl({PR_SET_PDEATHSIG}, {signal.SIGKILL})
+if not os.path.exists("/proc/" + root):
+    os._exit(1)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a script of asv's until the process ``root`` ends. It is text, as the environment of a
+commit may hold another gpubench."""
+
+
+class _ServerOfAsv:
+    """An environment of asv's whose server ends with asv from its first moment, on Linux.
+
+    Else a server that was asked nothing yet, when asv is killed, waits for its first order for
+    ever.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self._environment = environment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+    def run(self, arguments: Sequence[str], **options: Any) -> Any:
+        before = ("-c", END_WITH_ASV, f"{os.getpid()}") if sys.platform == "linux" else ()
+        return self._environment.run([*before, *arguments], **options)
+
+
 class ForkServer(runner.ForkServer):  # type: ignore[misc]
     """asv's, ended by Ctrl-C while it starts too. It has a process group of its own, which a
     terminal's Ctrl-C does not reach, and asv may not know it yet when it is interrupted itself."""
 
-    def __init__(self, *environment_and_root: Any) -> None:
+    def __init__(self, environment: Any, root: str) -> None:
         asked: list[int] = []
 
         def hold(number: int, _: object) -> None:
@@ -331,7 +359,8 @@ class ForkServer(runner.ForkServer):  # type: ignore[misc]
 
         before = signal.signal(signal.SIGINT, hold)
         try:
-            super().__init__(*environment_and_root)  # takes a second, or as long as it lives
+            # Takes a second, or as long as it lives.
+            super().__init__(_ServerOfAsv(environment), root)
         finally:
             signal.signal(signal.SIGINT, before)
         if asked and callable(before):  # it is not where Ctrl-C is ignored

@@ -127,3 +127,20 @@ def _may_hold_other(folder: str) -> bool:
 def describe_loss() -> str:
     """Say that files of this distribution are not there or not ours, and what to do."""
     return f"files of {DISTRIBUTION} are missing or overwritten: {REINSTALL}"
+
+
+def describe_damage(error: BaseException | None) -> str | None:
+    """Name the file of Python's bytecode cache whose reading raised an error, and what to do;
+    ``None`` for an error of another kind.
+
+    A machine that lost power leaves such files. Python compares only the source's date, and never
+    replaces them.
+    """
+    trace = error.__traceback__ if error else None
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        # importlib's function, which has the path among its arguments.
+        if frame.f_code.co_name == "_compile_bytecode":
+            path = frame.f_locals.get("bytecode_path")
+            return f"{path}, which Python has compiled, is damaged ({error}): remove it"
+    return None

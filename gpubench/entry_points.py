@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
+from gpubench.distribution import describe_damage
 from gpubench.errors import GpubenchError
 
 OBSERVERS = "gpubench.observers"
@@ -57,6 +58,8 @@ def load_one(group: str, kind: str, name: str) -> Any:
     try:
         return entry.load()
     except Exception as error:
+        if damage := describe_damage(error):
+            raise GpubenchError(damage) from error
         distribution = entry.dist.name if entry.dist is not None else "an unnamed distribution"
         raise GpubenchError(
             f"{kind} {name!r} of {distribution} cannot be loaded from {entry.value}: "

@@ -53,6 +53,7 @@ from hostile_files import (
 )
 
 from gpubench import cli
+from gpubench.errors import Exit
 from gpubench.parallel import processors
 from gpubench.record import RoundsRecord
 from gpubench.report.render import NEW_FOLDER_PREFIX
@@ -454,6 +455,14 @@ def _killed(
     return code, faults
 
 
+NOTHING_THERE = "gpubench: nothing in .asv/results can be read"
+
+
+def _stored(project: Any) -> list[Path]:
+    """Return asv's result files."""
+    return [*project.results.glob("*/*-*.json")]
+
+
 def _left_by(project: Any) -> list[str]:
     """Return what is wrong with what a killed command has left."""
     from stepping_project import lines
@@ -481,7 +490,9 @@ def _left_by(project: Any) -> list[str]:
         except EOFError:
             code, said, shown = 1, "it tells nothing", set()
         process.join()
-        if code or "Traceback" in said:
+        if code == Exit.REFUSED and NOTHING_THERE in said and not (finished or _stored(project)):
+            pass  # it was killed before its first case was finished
+        elif code or "Traceback" in said:
             faults.append(f"report: {said[-200:]}")
         elif missing := finished - shown:
             faults.append(f"of {len(finished)} that were finished {len(missing)} are not shown")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-
-from asv_runner.statistics import binom_pmf
+from math import exp, lgamma, log, log1p
 
 from gpubench.results import Ratio
 from gpubench.results.ratio import VERDICT_ERROR
@@ -49,7 +48,7 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
 
     def up_to(successes: int, probability: float) -> float:
         """Chance of so many successes or fewer."""
-        return sum(float(binom_pmf(total, k, probability)) for k in range(successes + 1))
+        return sum(_binomial(total, k, probability) for k in range(successes + 1))
 
     def least(holds: Callable[[float], bool]) -> float:
         """Return the least probability for which it holds."""
@@ -63,3 +62,11 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
     low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > VERDICT_ERROR / 2)
     high = 1.0 if count == total else least(lambda p: up_to(count, p) <= VERDICT_ERROR / 2)
     return low, high
+
+
+def _binomial(total: int, count: int, probability: float) -> float:
+    """Return the chance of ``count`` successes in ``total`` trials."""
+    if probability in (0, 1):
+        return float(count == total * probability)
+    ways = lgamma(total + 1) - lgamma(count + 1) - lgamma(total - count + 1)
+    return exp(ways + count * log(probability) + (total - count) * log1p(-probability))

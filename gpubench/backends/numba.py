@@ -13,7 +13,12 @@ import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
 from gpubench.backends.numba_globals import changed_global, remember_globals
-from gpubench.backends.numba_settings import find_plain, runs_as_python, why_off
+from gpubench.backends.numba_settings import (
+    describe_damaged_cache,
+    find_plain,
+    runs_as_python,
+    why_off,
+)
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Launch, Target
 from gpubench.errors import BackendError, KernelError
@@ -110,7 +115,7 @@ class NumbaBackend(HostBackend):
                 "compiled code divides as Python does, NumPy gives infinity or NaN and goes on: "
                 "njit(error_model='numpy') does so too"
             )
-        return None
+        return describe_damaged_cache(error)
 
     def too_many_threads(self, threads: int) -> str | None:
         too_many_here = super().too_many_threads(threads)

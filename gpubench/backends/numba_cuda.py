@@ -20,7 +20,7 @@ from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ce
 from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.numba_globals import changed_global, remember_globals
-from gpubench.backends.numba_settings import why_off
+from gpubench.backends.numba_settings import describe_damaged_cache, why_off
 from gpubench.backends.protocol import (
     ONE_THREAD_LAUNCH,
     Call,
@@ -280,6 +280,9 @@ class NumbaCudaBackend(CudaBackend):
         if reason is not None:
             return [Description("cuda", "NVIDIA GPU", {}, reason)]
         return [Description(f"cuda:{gpu.index}", gpu.name, devices.gpu_facts(gpu)) for gpu in gpus]
+
+    def hint(self, error: BaseException) -> str | None:
+        return describe_damaged_cache(error)
 
     def machine_facts(self) -> Mapping[str, Value | None]:
         """Return what stays as it is of the first GPU, with the names of all, or why there is

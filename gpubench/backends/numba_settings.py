@@ -1,4 +1,5 @@
-"""What turned Numba's compilers off: then Python runs, and its time would pass for Numba's."""
+"""What is wrong with Numba here: its compilers are off, so that Python's time would pass for
+Numba's, or its cache is damaged."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal
 
@@ -139,3 +141,17 @@ def _is_decorated(function: FunctionType) -> bool:
         decorators = (line.strip() for line in lines if line.lstrip().startswith("@"))
         return any(map(_DECORATED.match, decorators))
     return False
+
+
+def describe_damaged_cache(error: BaseException) -> str | None:
+    """Return what to do about an error that came as Numba read its cache; ``None`` for another.
+
+    Numba reads a file that is cut or damaged as it is, and neither names nor replaces it.
+    """
+    for frame, _ in walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+        is_reading = frame.f_code.co_name in ("_load_index", "_load_data")
+        if is_reading and module.startswith("numba.") and module.endswith(".caching"):
+            folder = os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ beside the kernels"
+            return f"a file of Numba's cache is damaged: remove the folder {folder}"
+    return None

@@ -7,9 +7,10 @@ The parts, and where arrays are cut, come from the suite as a ``Division``.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
@@ -67,6 +68,7 @@ class Runner:
 
     def __init__(self, part: Part, ending: ExitStack) -> None:
         self.part = part
+        self._released = deque[dict[str, Any]]()
         self._thread = ending.enter_context(ThreadPoolExecutor(1, part.implementation))
         self.session: Session = self.do(part.open)
         ending.callback(self.do, self.session.close)
@@ -76,7 +78,17 @@ class Runner:
             return self.start(function, *arguments).result()
 
     def start(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        return self._thread.submit(function, *arguments)
+        return self._thread.submit(self._work, function, *arguments)
+
+    def release_later(self, held: dict[str, Any]) -> None:
+        """Empty a dictionary when the thread has its next work; waits for no lock, as Python may
+        collect garbage in any thread at any moment."""
+        self._released.append(held)
+
+    def _work(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        while self._released:
+            self._released.popleft().clear()
+        return function(*arguments)
 
 
 class Piece:
@@ -90,8 +102,8 @@ class Piece:
         """What the last run returned in place of writing it."""
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # the thread has ended, and its session with it
-            self.runner.start(vars(self).clear)
+        held = vars(self)
+        held.pop("runner").release_later(held)
 
     @property
     def length(self) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from gpubench.cli.printable import printable
-from gpubench.distribution import describe_loss
+from gpubench.distribution import describe_damage, describe_loss
 from gpubench.entry_points import COMMANDS, declared, load_one
 from gpubench.errors import (
     DamagedTable,
@@ -223,6 +223,11 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             ERR.print("interrupted")
             sys.exit(Exit.INTERRUPTED)
+        except (EOFError, TypeError, ValueError) as error:
+            if (damage := describe_damage(error)) is None:
+                raise
+            ERR.print(f"gpubench: {damage}")
+            sys.exit(Exit.REFUSED)
 
 
 @contextmanager

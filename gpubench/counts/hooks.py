@@ -110,7 +110,7 @@ class Hooks:
         def add_module(codegen: Any, module: Any) -> None:
             self._add_counted(codegen, module, self._take_remarks())
 
-        import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+        hook_modules(add_module)
 
     def _add_counted(self, codegen: Any, module: Any, remarks: Sequence[LoopRemark]) -> None:
         typed = self._llvm.llvm_version_info[0] < FIRST_UNTYPED_LLVM
@@ -119,12 +119,12 @@ class Hooks:
         compiled = self._llvm.parse_assembly(counted.text)
         compiled.name = module.name
         # What other modules link is the one without counters: they get counters of their own.
-        codegen._engine._load_defined_symbols(module)
-        codegen._engine.add_module(compiled)
+        engine = engine_of(codegen, module)
+        engine.add_module(compiled)
         if counted.counters:
             self.modules.append(
                 CountedModule(
-                    engine=codegen._engine,
+                    engine=engine,
                     symbol=counted.symbol,
                     length=len(counted.counters),
                     counters=counted.counters,
@@ -144,6 +144,17 @@ class Hooks:
         ):
             options = getattr(import_module(module), name)
             options.finalize = _with_lines(options.finalize)
+
+
+def hook_modules(add_module: Callable[[Any, Any], None]) -> None:
+    """Have Numba give each module of LLVM that it has made to a function, with who made it."""
+    import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+
+
+def engine_of(codegen: Any, module: Any) -> Any:
+    """Return the engine that runs code, which then knows the names that a module defines."""
+    codegen._engine._load_defined_symbols(module)
+    return codegen._engine
 
 
 def hook_caches(calls: set[str]) -> None:

@@ -21,7 +21,9 @@ from gpubench.counts.hooks import (
     NotCountable,
     Values,
     count_call,
+    engine_of,
     hook_caches,
+    hook_modules,
     refuse_other_hooks,
 )
 
@@ -109,7 +111,7 @@ class MachineCounter:
         def add_module(codegen: Any, module: Any) -> None:
             self._add_counted(codegen, module)
 
-        import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+        hook_modules(add_module)
         hook_caches(set())
 
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
@@ -137,11 +139,11 @@ class MachineCounter:
         triple = f'target triple = "{self._llvm.get_process_triple()}"'
         code = codegen._tm.emit_object(self._llvm.parse_assembly(f"{triple}\n{text}"))
         object_file = self._llvm.ObjectFileRef.from_data(code)
-        codegen._engine._load_defined_symbols(module)
-        codegen._engine._ee.add_object_file(object_file)
+        engine = engine_of(codegen, module)
+        engine._ee.add_object_file(object_file)
         self._modules.append(
             _MachineModule(
-                engine=codegen._engine,
+                engine=engine,
                 symbol=counted.symbol,
                 length=max(1, len(counted.pieces)),
                 pieces=counted.pieces,

@@ -140,8 +140,7 @@ class TwoCommits(Bench):
     def begin_round(self) -> None:
         """Start new servers, from which asv forks processes, where it has servers: forks of one
         server lie alike in memory, and that would favour one side in all pairs."""
-        from asv import runner
-        from asv.util import UserError
+        from gpubench.asv_code import runner, util
 
         self.close()
         config = self._installer.config
@@ -150,7 +149,7 @@ class TwoCommits(Bench):
             with environment(side.variables), _quiet():
                 try:
                     spawner = runner.get_spawner(side.environment, config.benchmark_dir, method)
-                except (UserError, RuntimeError) as error:
+                except (util.UserError, RuntimeError) as error:
                     raise GpubenchError(f"no process starts for {side.label}: {error}") from error
             self._spawners.append(spawner)
         with ThreadPoolExecutor(len(self.sides)) as threads:
@@ -210,13 +209,13 @@ class TwoCommits(Bench):
 
     def _run(self, side: int, job: Job, seconds_left: float, *, waits: bool = False) -> _Ended:
         """Run one process to its end. One that waits for another has the time of both."""
-        from asv.util import TIMEOUT_RETCODE, UserError
+        from gpubench.asv_code import util
 
         of, spawner = self.sides[side], self._spawners[side]
         found = of.find(job)
         assert found is not None  # only jobs that both sides have are taken
         benchmark, number = found
-        limit = benchmark.get("timeout") or of.environment._default_benchmark_timeout
+        limit = benchmark.get("timeout") or self._installer.config.default_benchmark_timeout
         limit *= 1 + waits
         has_no_server = False
         with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +229,7 @@ class TwoCommits(Bench):
                     timeout=max(min(limit, seconds_left), MIN_TIMEOUT_SECONDS),
                     cwd=folder,
                 )
-            except (UserError, OSError, RuntimeError) as error:  # the server has ended with it
+            except (util.UserError, OSError, RuntimeError) as error:  # the server has ended with it
                 has_no_server = True
                 printed, code = str(error), -signal.SIGKILL
             samples: tuple[float, ...] = ()
@@ -238,7 +237,7 @@ class TwoCommits(Bench):
                 samples = tuple(map(float, json.loads(result.read_text())["samples"]))
         return _Ended(
             self._outcome(of, job, samples, printed, code, limit),
-            is_cut=seconds_left < limit and code == TIMEOUT_RETCODE,
+            is_cut=seconds_left < limit and code == util.TIMEOUT_RETCODE,
             has_no_server=has_no_server,
         )
 
@@ -252,7 +251,7 @@ class TwoCommits(Bench):
         limit: float,
     ) -> Measured:
         """Return what a process put on record; where it ended before, how it did."""
-        from asv.util import TIMEOUT_RETCODE
+        from gpubench.asv_code import util
 
         last: CaseRecord | None = None
         rounds: RoundsRecord | None = None
@@ -265,7 +264,7 @@ class TwoCommits(Bench):
                 last = line
         record = last or case_record(job.case, job.time, "started")
         taken = rounds.rounds if rounds and rounds.rounds else samples
-        if code == TIMEOUT_RETCODE:
+        if code == util.TIMEOUT_RETCODE:
             record = replace(record, status="timed_out", reason=why_stopped(limit))
         elif record.status in ("started", "ok") and not (code == 0 and taken):
             how = how_it_ended(code) if code else "it gave no time"
@@ -310,8 +309,7 @@ class CommitInstaller:
         ``environment_name``: asv's name of the environment, where its matrix has several. Raises
         ``GpubenchError`` where there is no configuration of asv, or the repository cannot be used.
         """
-        from asv import util
-        from asv.repo import get_repo
+        from gpubench.asv_code import get_repo, util
 
         self._temporary, self._environment_name = temporary, environment_name
         self._preset, self._say = preset, say
@@ -339,7 +337,9 @@ class CommitInstaller:
     @property
     def repository_path(self) -> str | None:
         """The clone that asv works on; ``None`` where it is not of git."""
-        return self._repository._path if self._repository.dvcs == "git" else None
+        from gpubench.asv_code import repository_path
+
+        return repository_path(self._repository)
 
     def make_pipes(self, first: str) -> list[int]:
         """Make the pipes through which two processes give each other turns, anew and open both
@@ -455,9 +455,7 @@ def sides_of(installer: CommitInstaller, labels: tuple[str, str]) -> Iterator[Tw
 
 def _load_config() -> Any:
     """Return asv's configuration of the working folder, with its plugins imported."""
-    from asv import util
-    from asv.config import Config
-    from asv.plugin_manager import plugin_manager
+    from gpubench.asv_code import Config, plugin_manager, util
 
     if not any(Path(name).is_file() for name in ("asv.conf.json", "asv.conf.jsonc")):
         raise GpubenchError(
@@ -476,7 +474,9 @@ def _load_config() -> Any:
 def _environment(config: Any, folder: str, name: str | None) -> Any:
     """Return the environment of asv's matrix that has this name, or the only one, in a folder of
     its own."""
-    from asv.environment import EnvironmentUnavailable, get_environments, is_existing_only
+    from asv.environment import EnvironmentUnavailable, is_existing_only
+
+    from gpubench.asv_code import get_environments
 
     of_side = copy.copy(config)
     of_side.env_dir = str(Path(config.env_dir, folder))
@@ -505,8 +505,9 @@ def _environment(config: Any, folder: str, name: str | None) -> Any:
 
 def _install(side: CommitSide, config: Any, repository: Any) -> None:
     """Make the environment and install the commit there, where it is not so yet."""
-    from asv import util
     from asv.environment import EnvironmentUnavailable
+
+    from gpubench.asv_code import util
 
     try:
         with environment(side.variables):
@@ -521,7 +522,7 @@ def _install(side: CommitSide, config: Any, repository: Any) -> None:
 
 def _discover(side: CommitSide, config: Any, wanted: set[str]) -> Mapping[str, Mapping[str, Any]]:
     """Return what asv finds of the wanted benchmarks at this commit, by name."""
-    from asv import runner, util
+    from gpubench.asv_code import runner, util
 
     with tempfile.TemporaryDirectory() as folder, environment(side.variables):
         result = Path(folder, "benchmarks.json")
@@ -540,9 +541,11 @@ def _discover(side: CommitSide, config: Any, wanted: set[str]) -> Mapping[str, M
 
 
 def _subject(repository: Any, commit: str) -> str | None:
-    if repository.dvcs != "git":
+    from gpubench.asv_code import repository_path
+
+    if (path := repository_path(repository)) is None:
         return None
-    printed = ask_git(named_repository(Path(repository._path)), "show", "-s", "--format=%s", commit)
+    printed = ask_git(named_repository(Path(path)), "show", "-s", "--format=%s", commit)
     return printed.decode(errors="replace").strip() or None
 
 
@@ -563,7 +566,7 @@ def _tail(printed: str, lines: int = TAIL_LINES) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep asv from printing inside the block: what goes wrong is raised."""
-    from asv.console import log
+    from gpubench.asv_code import log
 
     with log.set_level(logging.CRITICAL):
         yield

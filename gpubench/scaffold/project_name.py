@@ -88,7 +88,8 @@ def ask_build_backend(directory: Path) -> ProjectName:
     present = {*_egg_infos(directory)}
     try:
         metadata = build.util.project_wheel_metadata(directory)
-    except (*failures, OSError) as error:
+    # build 1.2.1 takes a table that is none as it is.
+    except (*failures, OSError, TypeError, ValueError) as error:
         raise ProjectError(
             f"no file of {str(directory)!r} states the project's name, and its build backend "
             f"failed: {_last_line(error)}; {remedy}"

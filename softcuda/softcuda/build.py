@@ -17,9 +17,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,30 +88,56 @@ def run_compiler(command: Sequence[str], folder: Path, text: str | None = None) 
     it said.
 
     Whatever interrupts this, as Ctrl-C does, ends the compiler with the programs that it started.
-    In the millisecond of its start Ctrl-C only closes its pipes, and the compiler ends by itself.
     """
     # Libraries that a caller preloads or puts in place are not meant for the compiler.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
     environment["TMPDIR"] = str(folder)
-    # A group of its own: Ctrl-C reaches this process alone, and the whole group ends at once.
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    ) as compiler:
+    with ExitStack() as running:
+        compiler = None
         try:
-            _COMPILERS.add(compiler)
+            with _without_ctrl_c():
+                # A group of its own: Ctrl-C reaches this process alone, and the whole group ends
+                # at once.
+                compiler = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=environment,
+                    start_new_session=True,
+                )
+                running.enter_context(compiler)
+                _COMPILERS.add(compiler)
             _, said = compiler.communicate(text)
         except BaseException:
-            _kill(compiler)
+            if compiler is not None:
+                _kill(compiler)
             raise
         finally:
-            _COMPILERS.discard(compiler)
+            if compiler is not None:
+                _COMPILERS.discard(compiler)
     return compiler.returncode, said
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Hold Ctrl-C back until the block ends: a compiler that is being started is nobody's yet.
+
+    Python handles signals in its main thread alone, and what is no handler of Python's stays.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 _COMPILERS: set[subprocess.Popen[str]] = set()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import divided_kernels
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 from gpubench.backends.numpy import NumpySession
 from gpubench.backends.protocol import DeviceLostError, LayoutError
 from gpubench.backends.scripted import ScriptedSession
-from gpubench.backends.together import lengths_of
+from gpubench.backends.together import Piece, Runner, lengths_of
 from gpubench.errors import KernelError, SuiteError
 from gpubench.measure.bound_case import BoundCase, opened
 from gpubench.measure.case_run import CaseRun
@@ -241,6 +243,32 @@ def test_sessions_of_all_parts_are_closed_on_their_threads(
     with verified(scale_by(tmp_path, "quick", "slow")):
         assert closed == []
     assert closed == ["slow_0", "quick_0"]
+
+
+def test_a_piece_that_is_collected_waits_for_no_lock_and_is_released_on_its_thread() -> None:
+    """Python may collect it within a method of the pool of threads, which holds its lock then."""
+    released: list[str] = []
+
+    class Memory:
+        def __del__(self) -> None:
+            released.append(threading.current_thread().name)
+
+    session = SimpleNamespace(close=lambda: None)
+    part: Any = SimpleNamespace(name="one", implementation="one", open=lambda: session)
+    with ExitStack() as ending:
+        runner = Runner(part, ending)
+        pieces = [Piece(runner, slice(0, 1))]
+        pieces[0]._native["a"] = Memory()
+        with runner._thread._shutdown_lock:
+            collecting = threading.Thread(target=pieces.clear)
+            collecting.start()
+            collecting.join(20)
+            waits = collecting.is_alive()
+        collecting.join()
+        assert not waits
+        assert released == []
+        runner.do(int)
+        assert released == ["one_0"]
 
 
 def recording(folder: Path, case: Case, time: str = "kernel") -> CaseRun:

@@ -152,6 +152,33 @@ def test_asv_continuous_reports_the_slowdown_and_fails(project: Project, tmp_pat
 
 
 @pytest.mark.ci
+def test_asv_find_names_the_slower_commit_and_keeps_what_it_measured(
+    project: Project, tmp_path: Path
+) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    said = copy.asv("find", "start..main", NUMBA)
+    slower = copy.git("rev-parse", "slower")[:8]
+    assert f"Greatest regression found: {slower}" in said
+    for tag in ("good", "slower", "mended"):
+        assert {*copy.result(tag)["results"]} == {NUMBA}
+        assert {benchmark for benchmark, _ in copy.measured(tag)} == {NUMBA}
+    (shown,) = json.loads(
+        copy.run(
+            "gpubench", "query", "select count(distinct commit) as n from results", "--json"
+        ).stdout
+    )
+    assert shown["n"] >= 3
+
+
+@pytest.mark.ci
+def test_asv_profile_runs_a_case_and_records_nothing(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    said = copy.asv("profile", rf"{NUMPY}\('n=16384'\)", "mended")
+    assert "vector_add_numpy" in said
+    assert not copy.has_record("mended")
+
+
+@pytest.mark.ci
 def test_asv_compare_shows_the_slowdown_and_the_failure(history: Project) -> None:
     slower = row_of(history.asv("compare", "good", "slower"), NUMBA)
     assert slower.startswith("| + ")

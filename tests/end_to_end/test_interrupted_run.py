@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,50 @@ def test_a_server_that_asv_does_not_know_yet_is_ended_too() -> None:
     """Ctrl-C comes after its process has begun and before asv has it in hand."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from gpubench.asv_plugin import ForkServer
+
+def end():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Environment:
+    env_vars = {}
+
+    def run(self, arguments, **options):
+        server = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=options["env"],
+            start_new_session=True,
+        )
+        print(server.pid, flush=True)
+        if sys.argv[1] == "starting":
+            end()
+        return server
+
+ForkServer(Environment(), ".")
+end()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process ends with its parent on Linux alone")
+@pytest.mark.parametrize("moment", ["starting", "ready"])
+def test_a_server_that_asv_has_asked_nothing_yet_ends_with_it(moment: str) -> None:
+    """It has imported nothing of the benchmarks, and would wait for its first order for ever."""
+    done = subprocess.run([sys.executable, "-c", KILLED, moment], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    server = int(done.stdout)
+    try:
+        with suppress(ProcessLookupError):  # it has ended, and somebody has seen it
+            ended, _, _ = select.select([os.pidfd_open(server)], [], [], 60)
+            assert ended
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
 
 
 def serving(session: int) -> bool:

@@ -147,6 +147,26 @@ def test_who_does_not_ask_to_skip_measures_anew(copy: Project) -> None:
     assert started(copy).count(("suites.steps__twice__numpy.time_kernel", "n=8")) == 3
 
 
+def test_what_asv_rm_removes_is_unfinished_and_comes_back_unmeasured(
+    measured: Project, tmp_path: Path
+) -> None:
+    path = measured.copy(tmp_path / "steps", results=True).path
+    project = Project(path, {**measured.environment, "ASV_PYTHONPATH": str(path)})
+    record, times = started(project), project.times("only")
+    removed = "suites.steps__add__numpy.time_kernel"
+    project.asv("rm", "-y", f"benchmark={removed}")
+
+    assert removed not in {name for name, _ in project.times("only")}
+    shown = rows(project)
+    assert {name for (name, _), row in shown.items() if is_unfinished(row)} == {removed}
+    project.asv(*RUN, "--skip-existing")
+    again = project.times("only")
+    assert again.keys() == times.keys()
+    for place, seconds in times.items():
+        assert again[place] == (None if seconds is None else pytest.approx(seconds))
+    assert started(project) == record
+
+
 ENDING = 60.0
 """Seconds that processes may take to be gone on a busy machine."""
 

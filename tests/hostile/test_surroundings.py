@@ -254,8 +254,10 @@ def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
     }
 
 
-def test_ctrl_c_while_commands_are_imported_says_so(project: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], cwd=project, capture_output=True)
+@pytest.mark.parametrize("module", ["gpubench.cli.console", "gpubench.errors"])
+def test_ctrl_c_while_commands_are_imported_says_so(project: Path, module: str) -> None:
+    command = [sys.executable, "-c", _INTERRUPTED, module]
+    done = subprocess.run(command, cwd=project, capture_output=True)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
 
@@ -265,9 +267,34 @@ import runpy, sys
 
 class CtrlC:
     def find_spec(self, name, *_):
-        if name == "gpubench.cli.console":
+        if name == sys.argv[1]:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, CtrlC())
 runpy.run_module("gpubench", run_name="__main__")
 """
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "suite/schema",  # which a command imports
+        thorough("cli/suites"),  # which has the command
+        thorough("cli/console"),  # which all commands need
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", thorough("zeros")])
+def test_a_damaged_file_of_python_s_cache_is_named(
+    project: Path, tmp_path: Path, module: str, damage: str
+) -> None:
+    cached = {"PYTHONPYCACHEPREFIX": f"{tmp_path}/cache", "PYTHONDONTWRITEBYTECODE": ""}
+    assert run(project, ["schema", "--path"], **cached)[0] == 0
+    (file,) = (tmp_path / "cache").rglob(f"gpubench/{module}.*.pyc")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100] + bytes(100 if damage == "zeros" else 0))
+
+    code, output, said = run(project, ["schema"], **cached)
+
+    assert (code, output) == (2, "")
+    assert said.startswith(f"gpubench: {file}, which Python has compiled, is damaged (")
+    assert said.endswith("): remove it\n")

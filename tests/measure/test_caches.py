@@ -329,6 +329,14 @@ kernels:
 """
 
 
+def verifying(implementation: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command that verifies an implementation of ``SUITE``, and its environment."""
+    command = [sys.executable, "-m", "gpubench", "verify", "s", "--declared"]
+    command += ["--where", f"implementation == {implementation!r}"]
+    packages = filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH")))
+    return command, {**os.environ, "PYTHONPATH": os.pathsep.join(packages)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "implementation", ["numba", pytest.param("numba_cuda", marks=pytest.mark.gpu)]
@@ -336,11 +344,27 @@ kernels:
 def test_verify_sees_a_changed_function_of_another_module(project, implementation):
     (project / "suites/s.yaml").write_text(SUITE)
     (project / "kernels.py").write_text(KERNELS)
-    command = [sys.executable, "-m", "gpubench", "verify", "s"]
-    command += ["--where", f"implementation == {implementation!r}"]
-    packages = filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH")))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(packages)}
+    command, environment = verifying(implementation)
     for factor, verdict in ((2, "1 right"), (3, "1 wrong"), (2, "1 right")):
         (project / "helper.py").write_text(HELPER.format(factor=factor))
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert verdict in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.ci
+def test_processes_that_compile_at_once_share_a_cache(project, tmp_path):
+    """Numba replaces each file at once, and reads an index that names what is not there yet."""
+    (project / "suites/s.yaml").write_text(SUITE)
+    (project / "kernels.py").write_text(KERNELS)
+    (project / "helper.py").write_text(HELPER.format(factor=2))
+    command, environment = verifying("numba")
+    environment["NUMBA_CACHE_DIR"] = str(tmp_path / "shared")
+    for _ in range(2):
+        processes = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+            for _ in range(3)
+        ]
+        said = [process.communicate(timeout=300)[0] for process in processes]
+        assert all("1 right" in each for each in said), said
+        files = {path for path in (tmp_path / "shared").rglob("*") if path.is_file()}
+        assert {path.suffix for path in files} == {".nbi", ".nbc"}

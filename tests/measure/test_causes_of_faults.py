@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from gpubench.backends import devices
+from gpubench.backends import devices, registry
 from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.protocol import DeviceError, LaunchLimitError
 from gpubench.errors import KernelError, NoDeviceError
@@ -44,6 +45,27 @@ def test_a_fork_after_openmp_is_the_cause_of_a_time_out(with_openmp: bool) -> No
     assert error.value.likely_cause == (FORKED_AFTER_OPENMP if with_openmp else None)
     said = why_stopped(1.0, error.value.likely_cause)
     assert ("spawn" in said, "raise `timeout`" in said) == (with_openmp, not with_openmp)
+
+
+@pytest.mark.parametrize(
+    ("backend", "module"),
+    [("numba", "numba.core.caching"), ("numba_cuda", "numba.cuda.core.caching")],
+)
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_damaged_file_of_numba_s_cache_is_the_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, module: str, kind: str
+) -> None:
+    caching = pytest.importorskip(module)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    files = caching.IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    files.save("signature", "code")
+    (file,) = tmp_path.glob(f"*.{kind}")
+    file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(pickle.UnpicklingError) as error:
+        files.load("signature")
+    hint = registry.get(backend).hint(error.value)
+    assert hint == f"a file of Numba's cache is damaged: remove the folder {tmp_path}"
+    assert registry.get(backend).hint(pickle.UnpicklingError("of a kernel's own")) is None
 
 
 def imported(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> KernelError:

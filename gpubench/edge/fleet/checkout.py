@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from runpy import run_module
 from typing import Any
 
 from gpubench.edge.fleet.shares import Share
@@ -29,25 +30,7 @@ TAIL = 20
 """Lines of what a process said last that stand in its failure."""
 
 ASV = "from gpubench.edge.fleet.checkout import asv; asv()"
-ENVIRONMENTS = """
-import json, sys
-from asv import util
-from asv.config import Config
-from asv.environment import get_environments
-from asv.machine import Machine, MachineCollection
-from asv.plugin_manager import plugin_manager
-keeper, *spec = sys.argv[1:]
-conf = Config.load()
-for plugin in conf.plugins:
-    plugin_manager.import_plugin(plugin)
-try:
-    MachineCollection.load(keeper)
-except util.UserError:
-    MachineCollection.save(keeper, {**Machine.get_defaults(), "machine": keeper})
-names = [environment.name for environment in get_environments(conf, spec)]
-print(json.dumps([conf.results_dir, names]))
-"""
-"""Tells asv the machine's name, and prints its folder of results and names of environments."""
+ENVIRONMENTS = "from gpubench.edge.fleet.checkout import tell_environments; tell_environments()"
 
 
 def asv() -> None:
@@ -55,9 +38,26 @@ def asv() -> None:
     # A shell has background processes, and all that they start, ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     end_with_parent(signal.SIGINT)
-    from asv.main import main
+    run_module("asv", run_name="__main__")
 
-    main()
+
+def tell_environments() -> None:
+    """Tell asv the machine's name, the first argument, and print its folder of results and its
+    names of the environments that the others describe."""
+    from asv.machine import MachineCollection
+
+    from gpubench.asv_code import Config, Machine, get_environments, plugin_manager, util
+
+    keeper, *specification = sys.argv[1:]
+    config = Config.load()
+    for plugin in config.plugins:
+        plugin_manager.import_plugin(plugin)
+    try:
+        MachineCollection.load(keeper)
+    except util.UserError:
+        MachineCollection.save(keeper, {**Machine.get_defaults(), "machine": keeper})
+    names = [environment.name for environment in get_environments(config, specification)]
+    print(json.dumps([config.results_dir, names]))
 
 
 class Checkout:

@@ -41,7 +41,10 @@ class Malformed(GpubenchError):
 def read(kind: type[T], message: object, what: str) -> T:
     """Return a message as what it has to be; raises ``Malformed`` with ``what`` it was to be."""
     try:
-        return msgspec.convert(message, kind, strict=True, from_attributes=True)
+        # Dask brings bytes as they are: a text is none, though msgspec would take it for base64.
+        return msgspec.convert(
+            message, kind, strict=True, from_attributes=True, builtin_types=(bytes,)
+        )
     except Exception as error:  # objects of others may raise anything as they are looked at
         why = shortened(str(error) or type(error).__name__, 200)
         raise Malformed(f"{what} is malformed: {why}; update gpubench on that machine") from error

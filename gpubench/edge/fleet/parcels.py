@@ -45,7 +45,7 @@ ASV_FORMAT = 2
 
 
 class Damaged(GpubenchError):
-    """A parcel that is not what was sent, or no results of asv: it is asked for again."""
+    """A parcel that is not what was sent: it is asked for again."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Parcel:
     """SHA-256 of each, taken on the machine."""
 
     def json(self, name: str) -> dict[str, Any]:
-        """Return a file's content; raises ``Damaged``."""
+        """Return a file's content; raises ``Malformed`` for what is no object of JSON."""
         try:
             content = json.loads(self.files[name])
         except (KeyError, ValueError, RecursionError) as error:
-            raise Damaged(f"{name} is damaged: {describe_error(error)}") from error
+            raise Malformed(f"{name} is malformed: {describe_error(error)}") from error
         if not isinstance(content, dict):
-            raise Damaged(f"{name} is damaged: it holds a {type(content).__name__}")
+            raise Malformed(f"{name} is malformed: it holds a {type(content).__name__}")
         return content
 
 

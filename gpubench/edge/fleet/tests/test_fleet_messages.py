@@ -24,7 +24,7 @@ from gpubench.edge.fleet.messages import (
     read,
     read_machine,
 )
-from gpubench.edge.fleet.parcels import Parcel, digest, merge, pack, stored
+from gpubench.edge.fleet.parcels import Damaged, Parcel, digest, merge, pack, stored
 from gpubench.edge.fleet.shares import Machine
 from gpubench.errors import GpubenchError
 
@@ -159,6 +159,9 @@ PARCELS: dict[str, Callable[[Parcel], object]] = {
     "files of numbers": lambda p: Parcel(dict.fromkeys(p.files, 5), p.digests),  # type: ignore[arg-type]
     "files of text": lambda p: Parcel(dict.fromkeys(p.files, "text"), p.digests),  # type: ignore[arg-type]
     "no digests": lambda p: Parcel(p.files, {}),
+    "files of text with its digest": lambda p: Parcel(  # type: ignore[arg-type]
+        dict.fromkeys(p.files, "text"), dict.fromkeys(p.files, digest(b"\xb5\xecm"))
+    ),
     "digests that are nothing": lambda p: Parcel(p.files, None),  # type: ignore[arg-type]
     "wrong digests": lambda p: Parcel(p.files, dict.fromkeys(p.files, "0" * 64)),
     "a digest too many": lambda p: Parcel(p.files, {**p.digests, "x": ""}),
@@ -205,14 +208,26 @@ def honest(tmp_path: Path) -> Parcel:
     return pack(made, share("blur__plain"), ["env"])
 
 
-@pytest.mark.parametrize("change", PARCELS.values(), ids=PARCELS)
+OTHER_REFUSALS = {
+    # Damaged on the way: it is asked for again.
+    "wrong digests": Damaged,
+    # asv kept nothing, as where a benchmark cannot be imported.
+    "no files": GpubenchError,
+    "no results": GpubenchError,
+    "only results of others": GpubenchError,
+}
+
+
+@pytest.mark.parametrize("name", PARCELS)
 def test_a_parcel_that_no_reader_would_accept_changes_nothing(
-    tmp_path: Path, honest: Parcel, change: Callable[[Parcel], object]
+    tmp_path: Path, honest: Parcel, name: str
 ) -> None:
+    change = PARCELS[name]
     here = machine(tmp_path / "here", {SORT: 2.0}, run("b", "1"), case(SORT))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(GpubenchError):
+    with pytest.raises(GpubenchError) as refusal:
         merge(change(honest), share("blur__plain"), ["env"], here, {}, {})
+    assert refusal.type is OTHER_REFUSALS.get(name, Malformed)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert merge(honest, share("blur__plain"), ["env"], here, {}, {}) == 1
 

@@ -143,10 +143,10 @@ def broken(parcel: Parcel, name: str, content: bytes, *, noticed: bool) -> Parce
     [
         (f"{NAME}.json", b"{}", True, "its digest is not the one that was sent with it"),
         (f"{NAME}.gpubench.jsonl", b"", True, "its digest is not the one that was sent with it"),
-        (f"{NAME}.json", b'{"version": 2', False, "is damaged"),
+        (f"{NAME}.json", b'{"version": 2', False, "is malformed"),
         (f"{NAME}.json", b"[]", False, "it holds a list"),
         (f"{NAME}.json", b'{"results": 3}', False, "a result file that it sent is malformed"),
-        ("machine.json", b"\x80", False, "is damaged"),
+        ("machine.json", b"\x80", False, "is malformed"),
     ],
 )
 def test_a_damaged_parcel_is_refused_whole(
