@@ -25,6 +25,25 @@ build-backend = "setuptools.build_meta"
 name = "mine"
 version = "1"
 """
+FORMS = """\
+from numba import njit
+
+def other(a, out):
+    out[:] = a
+
+def double_numpy(a, out):
+    out[:] = 2 * a
+
+@njit
+def no_baseline(a, b, out):
+    for i in range(len(a)):
+        out[i] = a[i] + b[i]
+
+@njit
+def double_numba(a, out):
+    for i in range(len(a)):
+        out[i] = 2 * a[i]
+"""
 MODULE = """\
 def without_a_word(x, y):
     return x
@@ -67,6 +86,42 @@ def test_a_module_is_the_project_and_no_folder_hides_it(project: Path) -> None:
     assert "gpubench add" not in init()
     suite = Path("suites/double.yaml").read_text()
     assert suite.startswith("# yaml-language-server: $schema=../gpubench.schema.json\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [("forms.py", "forms"), ("src/mine/deep/forms.py", "mine.deep.forms")],
+)
+def test_a_compiled_function_and_its_baseline_are_the_next_step(
+    project: Path, path: str, module: str
+) -> None:
+    write(path, FORMS)
+    if module != "forms":
+        write("pyproject.toml", BUILD)
+        write("src/mine/__init__.py")
+        write("src/mine/broken.py", "def")
+        write("src/mine/tests/test_forms.py", FORMS)
+    said = init()
+    step = f"gpubench add {module}:double_numba --baseline {module}:double_numpy"
+    assert f"  {step}\n" in said
+    assert not [*Path().rglob("saxpy*")]
+    added = CliRunner().invoke(main, step.split()[1:])
+    assert added.exit_code == 0, added.output
+    again = init()
+    assert "gpubench add" not in again and "--example" not in again
+
+
+def test_a_package_is_offered_an_example(project: Path) -> None:
+    write("pyproject.toml", BUILD)
+    write("mine/__init__.py")
+    said = init()
+    assert "  gpubench add MODULE:FUNCTION --baseline MODULE:FUNCTION\n" in said
+    offer = said.splitlines()[-1].split()
+    assert offer == ["gpubench", "init", "--example"]
+    result = CliRunner().invoke(main, offer[1:])
+    assert result.exit_code == 0, result.output
+    assert "wrote mine/saxpy.py\nwrote suites/saxpy.yaml\n" in result.stdout
+    assert "gpubench add" not in result.stdout and "--example" not in result.stdout
 
 
 def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> None:
