@@ -42,6 +42,15 @@ def test_a_lasting_regression_names_its_largest_step_and_lists_its_chain(results
     assert "at 0c0c0c0c, 4.00" in shown
 
 
+def test_a_newest_value_that_is_off_its_level_stands_beside_the_level(results: Path) -> None:
+    CommitFiles(results, "ff" * 20, 40 * 86_400).time(NUMBA, "n=4", 0.9).write()
+
+    (one,) = json.loads(run("changes", "--lasting", "--json", "--results", str(results)))
+
+    assert (one["now"], one["level"]) == (0.9, 7.2)
+    assert "900 ms (level 7.20 s)" in run("changes", "--lasting", "--results", str(results))
+
+
 def test_a_name_chooses_cases(results: Path) -> None:
     assert "0 lasting regressions" in run("changes", "no", "--lasting", "--results", str(results))
 

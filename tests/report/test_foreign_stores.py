@@ -277,3 +277,18 @@ def test_comparisons_and_exports_name_benchmarks_as_asv_does(
     shown = run("compare", one, other, "--results", "results", "--all").stdout
     assert "ocean.Grid.time_step" in shown
     assert "suites." not in shown
+
+
+def test_the_newest_change_of_memory_is_larger_and_not_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ocean.Grid.mem_mesh"
+    monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(tmp_path)
+    for day in range(1, 13):
+        write_format_2(tmp_path, day, {name: [1000.0 if day < 7 else 3000.0]})
+
+    page = view_models(open_table(tmp_path))["index.html"]
+
+    (row,) = (row for row in page["matrix"]["rows"] if "mem_mesh" in row["kernel"]["label"])
+    assert (row["change"]["direction"], row["change"]["is_worse"]) == ("larger", True)
