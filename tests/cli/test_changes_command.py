@@ -12,6 +12,7 @@ from result_files import CommitFiles
 
 from gpubench.cli import main
 
+NARROW_SPACE = "\u202f"
 NUMBA = "suites.add__numba.time_kernel"
 
 
@@ -48,7 +49,8 @@ def test_a_newest_value_that_is_off_its_level_stands_beside_the_level(results: P
     (one,) = json.loads(run("changes", "--lasting", "--json", "--results", str(results)))
 
     assert (one["now"], one["level"]) == (0.9, 7.2)
-    assert "900 ms (level 7.20 s)" in run("changes", "--lasting", "--results", str(results))
+    shown = run("changes", "--lasting", "--results", str(results)).replace(NARROW_SPACE, " ")
+    assert "900 ms (level 7.20 s)" in shown
 
 
 def test_a_name_chooses_cases(results: Path) -> None:
