@@ -364,7 +364,7 @@ def add_to_project(
         if not files[configuration]:
             with suppress(ValueError):  # ``next_steps`` has what to write by hand
                 keys = add_to_configuration(configuration, _install_commands(needs_cuda))
-                said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
+                said += [f"asv.conf.json: {', '.join(keys)}"] if keys else []
                 if needs_cuda and add_cuda(configuration, _cuda_command()):
                     said.append("asv.conf.json: softcuda, the device in software")
         if not project.is_new and build.is_file():

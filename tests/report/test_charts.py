@@ -25,6 +25,7 @@ from gpubench.report.charts import (
     rooflines,
     size_charts,
 )
+from gpubench.report.figures import history_figure
 from gpubench.report.site import commit_label
 from gpubench.report.text import share
 from gpubench.results import CaseName, History, Ratio, Row
@@ -133,6 +134,21 @@ def test_changes_are_marked_at_their_place_among_the_commits_of_the_chart() -> N
         "; one commit alone, to be checked: slower by 2.00× at 00000000 "
         "(by times alone; rests on 1 commit)."
     )
+
+
+def test_values_of_another_version_are_counted_and_marked_in_the_chart() -> None:
+    of_before = (NUMBA.benchmark.asv_name,)
+    rows = beside_numpy([timed(NUMPY, 4.0), timed(NUMBA, 2.0)])
+    of = history_of(
+        [(snapshot(place, superseded=of_before if place < 3 else ()), rows) for place in range(6)]
+    )
+
+    shown = chart(of)
+
+    baseline, numba = shown.series
+    assert (baseline.left_out, numba.left_out) == (0, 3)
+    assert "3 older values of another version of it left out" in numba.sentence
+    assert "◂ numba 3 older values of another version" in str(history_figure(shown)["layout"])
 
 
 def test_one_commit_is_no_history_of_no_change() -> None:

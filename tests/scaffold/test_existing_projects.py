@@ -134,7 +134,7 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
     said = init()
     assert [line for line in said.splitlines() if line.startswith("added")] == [
         "added to .gitignore: .venv/ __pycache__/ reports/html/",
-        "added to asv.conf.json: plugins and install_command",
+        "added to asv.conf.json: plugins, install_command, build_command",
         'added to pyproject.toml: [tool.setuptools.packages.find] include = ["mine", "mine.*"]',
     ]
     assert "asv.conf.json was there" not in said
@@ -143,6 +143,10 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
     assert configuration.plugins == [".gpubench.asv_plugin"]
     assert "gpubench" in configuration.install_command[0]
     assert configuration.install_command[1].endswith("--force-reinstall {wheel_file}")
+    # asv's own collects wheels of dependencies too, and stops at two.
+    assert configuration.build_command == [
+        "python -m pip wheel --no-deps -w {build_cache_dir} {build_dir}"
+    ]
     door = Path("marks/all/suites.py").read_text()
     assert 'resolve().parent.parent.parent / "suites"' in door
     assert "added" not in init()
@@ -152,9 +156,17 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
 def test_a_plugin_that_is_there_stays(project: Path, added: str) -> None:
     write("asv.conf.json", f'{{\n  "version": 1, "repo": ".",\n  {added}\n}}')
     assert add_to_configuration(Path("asv.conf.json"), ["pip install ours"]) == [
-        "plugins", "install_command",
+        "plugins", "install_command", "build_command",
     ]  # fmt: skip
     assert Config.load("asv.conf.json").plugins == [".gpubench.asv_plugin", "other"]
+
+
+@pytest.mark.parametrize("key", ["build_command", "install_command"])
+def test_commands_of_a_projects_own_stay(project: Path, key: str) -> None:
+    write("asv.conf.json", f'{{"version": 1, "repo": ".",\n"{key}": ["theirs"]}}')
+    changed = add_to_configuration(Path("asv.conf.json"), ["pip install ours"])
+    assert changed == ["plugins", "install_command"]
+    assert getattr(Config.load("asv.conf.json"), key)[-1] == "theirs"
 
 
 def test_what_is_added_has_the_line_ends_of_the_file(project: Path) -> None:
