@@ -279,6 +279,26 @@ def test_comparisons_and_exports_name_benchmarks_as_asv_does(
     assert "suites." not in shown
 
 
+def test_a_comparison_names_commands_that_an_asv_project_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "ocean.Grid.time_step"
+    monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(Path("results"))
+    for day in (1, 2):
+        write_format_2(Path("results"), day, {name: [float(day)]})
+    one, other = (stored_hash(day)[:8] for day in (1, 2))
+
+    shown = run("compare", one, other, "--results", "results").stdout
+    page = view_models(open_table(Path("results")))["compare.html"]
+
+    command = f"asv continuous {one} {other} -a rounds=4 --interleave-rounds --bench NAME"
+    for words in (" ".join(shown.split()), json.dumps(page)):
+        assert command in words and "`asv run -a rounds=4` takes four" in words
+        assert not [word for word in ("--measure", "KERNEL", "sampling:") if word in words]
+
+
 def test_the_newest_change_of_memory_is_larger_and_not_slower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
