@@ -223,9 +223,9 @@ def history_chart(
                 now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
             now += " at the newest commit"
             if not events and present.size > 1 and name.is_time:
-                events = ["its time is not judged yet"]
-                if name not in not_judged:
-                    events = ["no change of its time was found"]
+                disturbed = int(history.disturbed[row, places[timed]].sum())
+                is_judged = name not in not_judged and disturbed < timed.size
+                events = [_without_changes(is_judged, disturbed, timed.size)]
         left_out = sum(name.benchmark.asv_name in one.superseded for one in history.snapshots)
         if left_out:
             values = text.plural(left_out, "older value")
@@ -253,6 +253,14 @@ def history_chart(
     return HistoryChart(
         commits, tuple(series), note, listed, has_times, unit, tuple(places.tolist())
     )
+
+
+def _without_changes(is_judged: bool, disturbed: int, values: int) -> str:
+    """Say what is known of times without a change: that there was none, or that nobody can tell."""
+    words = "no change of its time was found" if is_judged else "its time is not judged"
+    if disturbed:
+        return f"{words}: other work disturbed {disturbed:,} of {values:,} values"
+    return words if is_judged else f"{words} yet"
 
 
 def _in_brackets(*words: str) -> str:

@@ -160,6 +160,35 @@ def test_one_commit_is_no_history_of_no_change() -> None:
     assert steady.sentence == f"{now}; no change of its time was found."
 
 
+@pytest.mark.parametrize(
+    ("disturbed", "words"),
+    [
+        (5, "its time is not judged: other work disturbed 5 of 5 values"),
+        (2, "no change of its time was found: other work disturbed 2 of 5 values"),
+    ],
+)
+def test_disturbed_values_are_not_said_to_have_no_change(disturbed: int, words: str) -> None:
+    seconds = (2.0, 2.0, 2.0, 30.0, 30.0)
+    of = history_of(
+        [
+            (
+                snapshot(place),
+                beside_numpy(
+                    [
+                        timed(NUMPY, 4.0),
+                        timed(NUMBA, value, disturbed=0.9 if 5 - place <= disturbed else 0.0),
+                    ]
+                ),
+            )
+            for place, value in enumerate(seconds)
+        ]
+    )
+
+    (_, numba) = chart(of).series
+
+    assert numba.sentence.endswith(f"at the newest commit; {words}.")
+
+
 # over sizes
 
 
