@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.between_runs import SURE_RATE, Shared
+from gpubench.analysis.between_runs import SURE_RATE
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
     CHANGED,
@@ -187,7 +187,7 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        shared=shared_in_words(comparison.shared),
+        shared=shared_in_words(comparison),
         next_steps=tuple(next_steps(comparison)),
         suspects=suspects_command(comparison) if comparison.counts.get("suspect") else "",
         sure=comparison.sure,
@@ -271,18 +271,25 @@ def setups_in_words(setups: SetupDifference) -> str:
     return SETUPS[concerned].format(what=text.join(words))
 
 
-def shared_in_words(shared: Sequence[Shared]) -> str:
+KINDS_OF_ASV = {"below 10 µs": "times below 10 µs", "bytes not known": "times from 10 µs on"}
+"""How asv's benchmarks are told apart, of which no record says threads and bytes."""
+
+
+def shared_in_words(comparison: SnapshotComparison) -> str:
     """Say what cases of each kind share; empty where they share nothing."""
-    ordered = sorted(shared, key=lambda one: -abs(one.log))
+    ordered = sorted(comparison.shared, key=lambda one: -abs(one.log))
     ordered = [one for one in ordered if abs(one.log) >= MIN_SHARED_SHOWN]
     if not ordered:
         return ""
+    names = {one.group: one.group for one in ordered}
+    if _are_asvs(comparison):
+        names = {group: KINDS_OF_ASV.get(group.rpartition(", ")[2], group) for group in names}
     kinds = [
-        f"{one.group} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
+        f"{names[one.group]} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
         f"({text.plural(one.cases, 'case')})"
         for one in ordered
     ]
-    large = [one.group for one in ordered if one.is_large]
+    large = [names[one.group] for one in ordered if one.is_large]
     words = SHARED.format(kinds="; ".join(kinds))
     return words + (SHARED_LARGE.format(kinds=text.join(large)) if large else "")
 

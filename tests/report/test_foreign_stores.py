@@ -299,6 +299,23 @@ def test_a_comparison_names_commands_that_an_asv_project_has(
         assert not [word for word in ("--measure", "KERNEL", "sampling:") if word in words]
 
 
+def test_what_asvs_benchmarks_share_is_said_without_threads_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"ocean.Grid.time_{number}" for number in range(40)]
+    for name in names:
+        monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(Path("results"))
+    for day, factor in ((1, 1.0), (2, 1.4)):
+        write_format_2(Path("results"), day, {name: [factor] for name in names})
+    one, other = (stored_hash(day) for day in (1, 2))
+
+    shown = " ".join(run("compare", one, other, "--results", "results").stdout.split())
+
+    assert "faster together: times from 10 µs on 1.40× slower (40 cases)." in shown
+
+
 def test_the_newest_change_of_memory_is_larger_and_not_slower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

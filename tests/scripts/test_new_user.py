@@ -99,6 +99,14 @@ def test_the_second_page_finds_decides_names_and_explains() -> None:
     assert "tutorial-2.md" in (CHECKOUT / "docs/tutorial.md").read_text()
 
 
+def test_the_readme_gets_from_pip_to_a_speedup_in_five_commands() -> None:
+    _, _, section = (CHECKOUT / "README.md").read_text().partition("## In your own project\n")
+    commands = section.split("```")[1].strip().splitlines()
+    assert len(commands) <= 5
+    assert commands[0].startswith("pip install gpubench-suite")
+    assert commands[-1].startswith("gpubench time ")
+
+
 def test_each_kind_of_project_gets_to_a_report() -> None:
     _, *kinds = new_user.PROJECTS.read_text().split("\n## ")
     assert [kind.partition("\n")[0] for kind in kinds] == [
