@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.cli import options
 from gpubench.cli.console import narrated, print_faults
-from gpubench.errors import GpubenchError, SuiteError
+from gpubench.errors import GpubenchError, PlanError, SuiteError
 from gpubench.links import stay_inside
 from gpubench.suite.folder import asked_folder, suite_paths
 from gpubench.suite.naming import Target, list_names
@@ -101,7 +101,7 @@ def declared_cases(
     """Return the chosen cases for asv to measure, which knows those that suites declare. Raises
     ``PlanError`` for a value of ``axes`` that none declares."""
     from gpubench.plan.asked import with_values
-    from gpubench.plan.rules import PlanError, selected, value_text
+    from gpubench.plan.rules import selected, value_text
 
     plan = chosen_plan(names, preset, ())
     wider = with_values(plan, axes)
