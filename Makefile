@@ -104,8 +104,9 @@ site: $(VENV)/bin/python  ## Build the documents as a site into build/site
 pictures: $(VENV)/installed-test  ## Measure twelve commits of a small project and make the pictures of README and documents (minutes; on a quiet machine)
 	$(BIN)/python scripts/pictures.py
 
-tutorial: $(VENV)/installed-test  ## Type the tutorial's pages word for word in an empty home, from a built wheel (minutes)
+tutorial: $(VENV)/installed-test  ## Type the tutorial's pages and that on kinds of projects word for word in empty homes, from a built wheel (minutes)
 	$(BIN)/python scripts/new_user.py
+	$(BIN)/python scripts/new_user.py --page docs/projects.md
 
 gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR):$(CURDIR)/softcuda$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)

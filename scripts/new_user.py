@@ -27,6 +27,8 @@ from typing import IO
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = CHECKOUT / "docs/tutorial.md", CHECKOUT / "docs/tutorial-2.md"
 """Each goes on where the one before ends."""
+PROJECTS = CHECKOUT / "docs/projects.md"
+"""Four kinds of projects, in a home of their own."""
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"`([\w./-]+)`:\s*\Z")

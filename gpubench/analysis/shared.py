@@ -80,11 +80,14 @@ def judge_history(
     verdicts: dict[CaseName, Verdict] = {}
     spans: dict[CaseName, tuple[int, int]] = {}
     statuses: list[StatusChange] = []
+    measured: set[CaseName] = set()
     together = gather(lambda: ((part.names, part.judged) for part in parts()))
     for part in parts():
         verdicts |= verdicts_of(part, together, least_factors(part.names, threshold))
         spans |= spans_of(part)
         statuses += find_status_changes(part)
+        has_value = np.isfinite(part.times[0]).any(axis=1).tolist()
+        measured |= {name for name, has in zip(part.names, has_value, strict=True) if has}
     changes = {name: verdict.changes for name, verdict in verdicts.items()}
     of_times = {name: of_case for name, of_case in changes.items() if name.is_time}
     shared = tuple(shared_changes(of_times, spans))
@@ -110,10 +113,8 @@ def judge_history(
         name: tuple(change for change in of_case if change.ratio.factor >= (threshold(name) or 0))
         for name, of_case in own.items()
     }
-    judged, not_judged = (
-        frozenset(name for name, one in verdicts.items() if one.is_judged is is_judged)
-        for is_judged in (True, False)
-    )
+    judged = frozenset(name for name, one in verdicts.items() if one.is_judged)
+    not_judged = frozenset(measured - judged)  # those whose every value was disturbed, too
     every = tuple(sorted([*shared, *together.runs], key=lambda one: one.after))
     return JudgedHistory(changes, kept, every, unstable, judged, not_judged, statuses)
 

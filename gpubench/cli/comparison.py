@@ -16,7 +16,7 @@ import click
 
 from gpubench.cli import options
 from gpubench.cli.console import OUT, echo, narrated, print_json
-from gpubench.cli.planning import chosen_cases
+from gpubench.cli.planning import declared_cases
 from gpubench.cli.reading import find_side, read_table, select_stored
 from gpubench.errors import Exit, GpubenchError
 
@@ -199,7 +199,7 @@ def _measure(request: Request) -> tuple[SnapshotComparison, bool]:
     for name in (request.old, request.new):
         if fault := range_fault(name):
             raise GpubenchError(fault)
-    cases = chosen_cases(request.names, request.preset, request.where, request.axes)
+    cases = declared_cases(request.names, request.preset, request.where, request.axes)
     if request.suspects:
         cases = _keep_suspects(request, cases)
     return measured_in_turn(

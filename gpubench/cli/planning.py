@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.cli import options
 from gpubench.cli.console import narrated, print_faults
-from gpubench.errors import GpubenchError, SuiteError
+from gpubench.errors import GpubenchError, PlanError, SuiteError
 from gpubench.links import stay_inside
 from gpubench.suite.folder import asked_folder, suite_paths
 from gpubench.suite.naming import Target, list_names
@@ -93,6 +93,33 @@ def chosen_cases(
     from gpubench.plan.rules import selected
 
     return selected(chosen_plan(names, preset, axes, gpu_count).cases(), where, axes)
+
+
+def declared_cases(
+    names: Sequence[str], preset: str | None, where: str | None, axes: tuple[str, ...]
+) -> list[Case]:
+    """Return the chosen cases for asv to measure, which knows those that suites declare. Raises
+    ``PlanError`` for a value of ``axes`` that none declares."""
+    from gpubench.plan.asked import with_values
+    from gpubench.plan.rules import selected, value_text
+
+    plan = chosen_plan(names, preset, ())
+    wider = with_values(plan, axes)
+    asked = dict.fromkeys(text.partition("=")[0].strip() for text in axes)
+    new = [
+        f"{name}={value}"
+        for name in (asked if wider is not plan else ())
+        for value in dict.fromkeys(value_text(case, name) for case in wider.cases())
+        if value not in {value_text(case, name) for case in plan.cases()}
+    ]
+    if new:
+        place = f" in the preset {preset}" if preset else ""
+        without = "leave --preset out, or add" if preset else "add"
+        raise PlanError(
+            f"no suite declares {', '.join(new)}{place}, and asv measures what suites declare: "
+            f"{without} the value to the suite"
+        )
+    return selected(plan.cases(), where, axes)
 
 
 def chosen_plan(

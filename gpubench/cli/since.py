@@ -16,7 +16,7 @@ import click
 from gpubench.cli import options
 from gpubench.cli.comparing import PairJudge, name_of, sort_out
 from gpubench.cli.console import OUT, echo, interruptible, narrated, print_json
-from gpubench.cli.planning import chosen_cases
+from gpubench.cli.planning import declared_cases
 from gpubench.errors import Exit, GpubenchError
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
@@ -93,7 +93,7 @@ def since(
 
     if not names:
         raise click.UsageError("Missing argument 'NAME': a suite or a kernel")
-    cases = chosen_cases(names, preset, where, axes)
+    cases = declared_cases(names, preset, where, axes)
     command = _command(names, environment, preset, where, axes, counts)
     if counts:
         _search_by_counts(cases, (good, bad), environment, preset, seconds, command, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -143,6 +144,7 @@ def schema(as_path: bool) -> None:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option("--with", "systems", default="", help="Systems to install too: dask,ray,modin.")
 @click.option("--project", "name", help="Name of the project (default: as its build files say).")
+@click.option("--example", is_flag=True, help="Write a suite and its kernel into a package too.")
 @click.option(
     "--ci",
     "host",
@@ -150,21 +152,27 @@ def schema(as_path: bool) -> None:
     help="Write a workflow too, which checks, counts and times pull requests.",
 )
 def init(
-    directory: Path, systems: str, name: str | None, host: Literal["github", "gitlab"] | None
+    directory: Path,
+    systems: str,
+    name: str | None,
+    example: bool,
+    host: Literal["github", "gitlab"] | None,
 ) -> None:
     """Start benchmarks in a project.
 
-    Writes asv.conf.json, benchmarks/, a first suite and its kernel, and overwrites nothing. Adds
-    what is missing to .gitignore and to an asv.conf.json that is there. Can be run twice. Prints
-    what was written and what to do next. Where no file states the project's name, its build backend
+    Writes asv.conf.json and benchmarks/, and overwrites nothing. An empty folder also gets an
+    example, a suite and its kernel; a package gets it by --example. Adds what is missing to
+    .gitignore and to an asv.conf.json that is there. Can be run twice. Prints what was written and
+    what to do next. Where no file states the project's name, its build backend
     is asked, which runs code of the project.
     """
-    from gpubench.scaffold.project import add_to_project, find_project, next_steps, write_project
+    from gpubench.scaffold.first_steps import next_steps
+    from gpubench.scaffold.project import add_to_project, find_project, write_project
 
     # An extra has hyphens, the backend underscores: scikit-learn is scikit_learn.
     named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
     project = find_project(directory, name, lambda text: ERR.print(f"gpubench: {text}"))
-    files = write_project(directory, named, project, needs_cuda=host is not None)
+    files = write_project(directory, named, project, needs_cuda=host is not None, example=example)
     added = add_to_project(directory, files, project, needs_cuda=host is not None)
     steps = next_steps(directory, files, named)
     if host is not None:
@@ -182,6 +190,14 @@ def init(
     click.echo("\nNext:")
     for step in steps:
         click.echo(f"  {step}")
+    if project.package and not any((directory / "suites").glob("*.yaml")):
+        click.echo("\nFor an example to look at, suites/saxpy.yaml with its kernel:")
+        click.echo(f"  gpubench init --example{_directory_argument(directory)}")
+
+
+def _directory_argument(directory: Path) -> str:
+    """Return what names a directory on the command line; nothing for the one we are in."""
+    return "" if directory == Path() else f" {shlex.quote(str(directory))}"
 
 
 @click.command()

@@ -368,17 +368,21 @@ def _find_spec(name: str) -> ModuleSpec | None:
     spec = spec or (importlib.util.find_spec(top) if top != "__main__" else None)
     if spec is None:
         raise KernelError(_why_not_found(top)) from ModuleNotFoundError(name=name)
+    package = top
     for part in rest:
         if part == "py":
             raise KernelError(
                 f"there is no module {name!r}; write {name.removesuffix('.py')!r}, without .py"
             ) from ModuleNotFoundError(name=name)
         locations = list(spec.submodule_search_locations or ())
-        parent, spec = spec, PathFinder.find_spec(f"{spec.name}.{part}", locations or None)
+        # By the last name alone: of a whole name, a folder without __init__.py asks for its parent,
+        # which is not imported.
+        parent, spec = spec, PathFinder.find_spec(part, locations or None)
         if spec is None or not locations:
             kind = "module" if parent.submodule_search_locations is None else "package"
             hint = did_you_mean(part, (module.name for module in pkgutil.iter_modules(locations)))
-            where = f"{kind} {parent.name!r} has no {part!r}{hint}"
+            where = f"{kind} {package!r} has no {part!r}{hint}"
             missing = ModuleNotFoundError(name=name)
             raise KernelError(f"there is no module {name!r}: {where}") from missing
+        package = f"{package}.{part}"
     return spec

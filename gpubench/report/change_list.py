@@ -9,7 +9,12 @@ from typing import Literal
 from gpubench.analysis.changes import Change, Regression, undone_by
 from gpubench.analysis.direction import direction_word
 from gpubench.report import text
-from gpubench.report.findings import case_words, deciding_command, newest_value
+from gpubench.report.findings import (
+    case_words,
+    deciding_command,
+    level_beside_newest,
+    newest_value,
+)
 from gpubench.report.overview import lasting_regressions
 from gpubench.report.site import Site
 from gpubench.results import CaseHistories, CaseName, History
@@ -47,6 +52,9 @@ class ListedChange:
     """Median of the old level, in the unit; over the baseline where processors differ."""
     now: float
     """The newest value that was measured, alike."""
+    level: float | None
+    """Median of the newest level of a lasting regression, alike, where ``now`` is another: what one
+    run gave beside it is no end of a regression."""
     unit: str
     good: str
     """Hash of the last commit with the old level."""
@@ -96,6 +104,7 @@ def _listed(
         factor=item.ratio.factor,
         before=chain[0].old,
         now=newest_value(cases, name),
+        level=level_beside_newest(cases, name, item) if isinstance(item, Regression) else None,
         unit=unit,
         good=hashes[change.before],
         commit=hashes[change.after],
@@ -117,11 +126,12 @@ def row_of(change: ListedChange) -> Mapping[str, str]:
     """Return the cells of a change by the titles of their columns."""
     steps = ", ".join(f"{text.ratio(one.factor)} at {one.commit[:8]}" for one in change.chain)
     is_suite = change.benchmark.startswith("suites.")
+    level = f" (level {text.quantity(change.level, change.unit)})" if change.level else ""
     return {
         "factor": f"{text.ratio(change.factor)} {change.direction}",
         "case": change.words if is_suite else f"{change.benchmark} {change.case}".rstrip(),
         "before": text.quantity(change.before, change.unit),
-        "now": text.quantity(change.now, change.unit),
+        "now": text.quantity(change.now, change.unit) + level,
         "since": change.commit[:8],
         "state": change.state,
         "steps": steps if len(change.chain) > 1 else "",

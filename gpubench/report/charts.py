@@ -212,10 +212,9 @@ def history_chart(
                 now += f"; the last value was {was} at {at.short}, {at.date}"
         events = _events(name, changes[name], labels, unit)
         if newest.seconds is not None and not events and present.size > 1 and name.is_time:
-            is_judged = name not in not_judged
-            events = [
-                "no change of its time was found" if is_judged else "its time is not judged yet"
-            ]
+            disturbed = int(history.disturbed[row, places[timed]].sum())
+            is_judged = name not in not_judged and disturbed < timed.size
+            events = [_without_changes(is_judged, disturbed, timed.size)]
         left_out = sum(name.benchmark.asv_name in one.superseded for one in history.snapshots)
         if left_out:
             values = text.plural(left_out, "older value")
@@ -267,6 +266,14 @@ def _events(
     if earlier := len(events[:-MAX_EVENTS]):
         events[:earlier] = [text.plural(earlier, "earlier change")]
     return events
+
+
+def _without_changes(is_judged: bool, disturbed: int, values: int) -> str:
+    """Say what is known of times without a change: that there was none, or that nobody can tell."""
+    words = "no change of its time was found" if is_judged else "its time is not judged"
+    if disturbed:
+        return f"{words}: other work disturbed {disturbed:,} of {values:,} values"
+    return words if is_judged else f"{words} yet"
 
 
 def _in_brackets(*words: str) -> str:

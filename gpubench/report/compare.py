@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 import msgspec
@@ -196,6 +196,7 @@ def _compared(
     rows = site.rows(old), site.rows(new)
     earlier = read_earlier_runs(site.table, (old, new))
     compared = compare_rows(old, new, *rows, earlier=earlier)
+    compared = replace(compared, asv_names=site.table.asv_names)
     return comparison_view(with_counted(compared, counted, lines_of), most=most)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.between_runs import SURE_RATE, Shared
+from gpubench.analysis.between_runs import SURE_RATE
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
     CHANGED,
@@ -187,7 +187,7 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        shared=shared_in_words(comparison.shared),
+        shared=shared_in_words(comparison),
         next_steps=tuple(next_steps(comparison)),
         suspects=suspects_command(comparison) if comparison.counts.get("suspect") else "",
         sure=comparison.sure,
@@ -271,27 +271,57 @@ def setups_in_words(setups: SetupDifference) -> str:
     return SETUPS[concerned].format(what=text.join(words))
 
 
-def shared_in_words(shared: Sequence[Shared]) -> str:
+KINDS_OF_ASV = {"below 10 µs": "times below 10 µs", "bytes not known": "times from 10 µs on"}
+"""How asv's benchmarks are told apart, of which no record says threads and bytes."""
+
+
+def shared_in_words(comparison: SnapshotComparison) -> str:
     """Say what cases of each kind share; empty where they share nothing."""
-    ordered = sorted(shared, key=lambda one: -abs(one.log))
+    ordered = sorted(comparison.shared, key=lambda one: -abs(one.log))
     ordered = [one for one in ordered if abs(one.log) >= MIN_SHARED_SHOWN]
     if not ordered:
         return ""
+    names = {one.group: one.group for one in ordered}
+    if _are_asvs(comparison):
+        names = {group: KINDS_OF_ASV.get(group.rpartition(", ")[2], group) for group in names}
     kinds = [
-        f"{one.group} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
+        f"{names[one.group]} {text.factor(Ratio(math.exp(-one.log), 0.0, math.inf))} "
         f"({text.plural(one.cases, 'case')})"
         for one in ordered
     ]
-    large = [one.group for one in ordered if one.is_large]
+    large = [names[one.group] for one in ordered if one.is_large]
     words = SHARED.format(kinds="; ".join(kinds))
     return words + (SHARED_LARGE.format(kinds=text.join(large)) if large else "")
 
 
+PROCESSES_OF_ASV = "-a rounds=4"
+"""Option by which asv takes four processes of a benchmark, which find a doubling in nine of ten
+(docs/measurement.md)."""
+
+
 def suspects_command(comparison: SnapshotComparison) -> str:
     """Return the command that measures exactly the suspects in turn; empty where both sides are of
-    one commit."""
+    one commit, and for benchmarks that asv alone can measure."""
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
-    return f"gpubench compare {old} {new} --measure --suspects" if old != new else ""
+    if old == new or _are_asvs(comparison):
+        return ""
+    return f"gpubench compare {old} {new} --measure --suspects"
+
+
+def _are_asvs(comparison: SnapshotComparison) -> bool:
+    """Return whether all cases are of an asv project's benchmarks, which are in no suite."""
+    return all(one.name.benchmark in comparison.asv_names for one in comparison.differences)
+
+
+def _deciding(comparison: SnapshotComparison) -> str:
+    """Say which command decides what stored runs leave open; empty for sides of one commit."""
+    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
+    if old == new:
+        return ""
+    if _are_asvs(comparison):
+        options = f"{PROCESSES_OF_ASV} --interleave-rounds --bench NAME"
+        return f"`asv continuous {old} {new} {options}` and another `gpubench compare` decide"
+    return f"`gpubench compare {old} {new} --measure KERNEL` decides"
 
 
 def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
@@ -300,15 +330,13 @@ def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
     yield from (f"{rename.words}." for rename in comparison.renames[:_MAX_RENAMES])
     if comparison.method:  # measured in turn, which says so itself
         return
-    old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
-    decide = f"`gpubench compare {old} {new} --measure KERNEL` decides" if old != new else ""
+    decide = _deciding(comparison)
     if count := comparison.counts.get("suspect", 0):
-        command = suspects_command(comparison)
-        which = "this case" if count == 1 else "these"
+        command, which = suspects_command(comparison), "this case" if count == 1 else "these"
+        how = f". To decide exactly {which}: `{command}`" if command else ""
         yield (
             f"{text.plural(count, 'suspect')}: a side has one process, and a slow process cannot "
-            "be told from slow code."
-            + (f" To decide exactly {which}: `{command}`." if command else "")
+            f"be told from slow code{how or (decide and f'; {decide}')}."
         )
     if decide and any(one.verdict in CHANGED and not one.is_sure for one in comparison.differences):
         yield f"A case that is not marked sure may be chance, among so many: {decide}."
@@ -330,9 +358,12 @@ def next_steps(comparison: SnapshotComparison) -> Iterator[str]:
         )
     judged = [one.processes for one in comparison.differences if one.processes]
     if judged and max(map(min, judged)) == 1:
+        four = "The library's default preset takes four; a suite says it with"
+        says = f"{four} `sampling: {{rounds: 4}}`"
+        if _are_asvs(comparison):
+            says = f"`asv run {PROCESSES_OF_ASV}` takes four"
         yield (
-            "Each case has one process on a side, so that none is called slower or faster. The "
-            "library's default preset takes four; a suite says it with `sampling: {rounds: 4}`."
+            f"Each case has one process on a side, so that none is called slower or faster. {says}."
         )
 
 

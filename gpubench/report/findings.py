@@ -181,18 +181,26 @@ def regression_view(
     the newest value that was measured."""
     view = change_view(history, name, regression.largest, site)
     chain = regression.chain if len(regression.chain) > 1 else ()
-    newest, level = newest_value(history, name), regression.chain[-1].new
     return replace(
         view,
         factor=regression.ratio.factor,
         old=regression.chain[0].old,
-        new=newest,
-        level=level if abs(math.log(newest / level)) >= math.log(THRESHOLD) else None,
+        new=newest_value(history, name),
+        level=level_beside_newest(history, name, regression),
         spark=history_spark(history, name, regression.chain, view.unit),
         chain=tuple(
             (one.ratio.factor, snapshot_label(history.snapshots[one.after])) for one in chain
         ),
     )
+
+
+def level_beside_newest(
+    history: CaseHistories, name: CaseName, regression: Regression
+) -> float | None:
+    """Return the median of the newest level where the newest value is another; else ``None``."""
+    level = regression.chain[-1].new
+    is_other = abs(math.log(newest_value(history, name) / level)) >= math.log(THRESHOLD)
+    return level if is_other else None
 
 
 def shown_values(history: CaseHistories, name: CaseName) -> NDArray[np.float64]:

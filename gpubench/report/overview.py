@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.analysis.changes import Change, Regression, slower_than_best
+from gpubench.analysis.direction import direction_word
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.renamed import find_renames
 from gpubench.analysis.tally import count, worst_status
@@ -97,8 +98,11 @@ class MatrixCell:
 class KernelChange:
     """The largest among the newest changes of a kernel's cases."""
 
-    ratio: Ratio
-    """Old time over new time."""
+    factor: float
+    """At least 1."""
+    direction: str
+    """``slower``, ``larger`` and their like (``gpubench.analysis.direction``)."""
+    is_worse: bool
     at: CommitLabel
 
 
@@ -158,7 +162,7 @@ class MatrixRow:
                 "regressed" if self.is_regressed else "",
             ],
             speedup=max((ratio.value for ratio in speedups), default=None),
-            change=self.change.ratio.factor if self.change else None,
+            change=self.change.factor if self.change else None,
         )
 
 
@@ -516,10 +520,13 @@ def _matrix(
         order = (not is_baseline, not any(shown.speedup for shown in shared), name)
         heads.append((order, key, MatrixColumn(name, is_baseline)))
     heads.sort()
+    units = site.units(history)
     changes: dict[KernelKey, KernelChange] = {}
     for case, change in newest:
         at = site.labels(history)[change.after]
-        changes.setdefault((case.suite, case.kernel), KernelChange(change.ratio, at))
+        direction = direction_word(change, units.get(case, SECONDS))
+        found = KernelChange(change.ratio.factor, direction, change.slower, at)
+        changes.setdefault((case.suite, case.kernel), found)
     rows = []
     represented = {key: its for key, kernel in kernels.items() if (its := _represent(kernel))}
     over_commits = len(history.commits) > 1
@@ -554,7 +561,7 @@ def _matrix(
                 is_regressed=kernel_key in regressed,
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
-                spark=history_spark(past, standing, (), site.units(history).get(standing, SECONDS))
+                spark=history_spark(past, standing, (), units.get(standing, SECONDS))
                 if past and standing
                 else None,
                 recent=_recent(past, standing) if past and standing else (),

@@ -115,8 +115,11 @@ def draft_suite(
     dtype = _common_dtype(functions, parameters, arrays)
     arguments, missing = [], []
     axes = {extent for text in arrays.values() for extent in _extents(text)} | {*sizes}
+    shapes = shapes_by_indices([one for one in parameters if one.name not in arrays])
     for one in parameters:
-        argument = _argument(one, arrays.get(one.name), scalars.get(one.name), dtype)
+        argument = _argument(
+            one, arrays.get(one.name), scalars.get(one.name), dtype, shapes.get(one.name)
+        )
         arguments.append(argument)
         if isinstance(argument, ArrayArgument):
             axes |= {*argument.shape}
@@ -189,8 +192,33 @@ def _common_dtype(
     return "float32" if any(one.backend == "numba_cuda" for one in functions) else "float64"
 
 
-def _argument(one: Parameter, array: str | None, scalar: str | None, dtype: str) -> Argument | None:
-    """Return an argument as it is given, or as the source tells; ``None`` where neither does."""
+def shapes_by_indices(parameters: Sequence[Parameter]) -> dict[str, tuple[str, ...]]:
+    """Return the shapes of arrays by the variables that index them: ``a[i, j]`` and ``b[j]`` have
+    an extent in common, ``p[i, k]`` beside ``p[j, k]`` makes one of ``i`` and ``j``. Nothing where
+    an index is no variable, or where there are more extents than ``AXES`` has."""
+    arrays = [one for one in parameters if one.is_array]
+    groups: list[set[str]] = []
+    for names in (names for one in arrays for names in one.indices):
+        joined = set(names).union(*(group for group in groups if group & names))
+        place = next((i for i, group in enumerate(groups) if group & names), len(groups))
+        groups[place:] = [joined, *(group for group in groups[place:] if not group & names)]
+    if not all(one.indices and all(one.indices) for one in arrays) or len(groups) not in AXES:
+        return {}
+    extents = {
+        name: axis for axis, group in zip(AXES[len(groups)], groups, strict=True) for name in group
+    }
+    return {one.name: tuple(extents[min(names)] for names in one.indices) for one in arrays}
+
+
+def _argument(
+    one: Parameter,
+    array: str | None,
+    scalar: str | None,
+    dtype: str,
+    shape: tuple[str, ...] | None,
+) -> Argument | None:
+    """Return an argument as it is given, or as the source tells; ``None`` where neither does.
+    ``shape`` is an array's by its indices, where they tell it."""
     if array is not None and scalar is not None:
         raise AddError(f"{one.name} is given as an array and as a number: leave one out")
     if scalar is not None:
@@ -202,7 +230,7 @@ def _argument(one: Parameter, array: str | None, scalar: str | None, dtype: str)
             one.name, _extents(array), _dtype_of(array) or one.dtype or dtype, intent
         )
     if one.is_array:
-        shape = AXES[min(one.dimensions or 1, 3)]
+        shape = shape or AXES[min(one.dimensions or 1, 3)]
         return ArrayArgument(one.name, shape, one.dtype or dtype, _intent(one))
     if one.default is not None:
         return ScalarArgument(one.name, _yaml(one.default))

@@ -18,6 +18,9 @@ PLUGIN = ".gpubench.asv_plugin"
 NOT_TRACKED = (".venv/", "__pycache__/", ".asv/", "reports/html/")
 """The environment, caches, results and pages, as lines of ``.gitignore``."""
 
+BUILD_COMMAND = "python -m pip wheel --no-deps -w {build_cache_dir} {build_dir}"
+"""asv's default also collects the wheels of all dependencies, and then stops at two wheels."""
+
 _FLAT_BACKENDS = ("setuptools.build_meta", "setuptools.build_meta:__legacy__")
 
 
@@ -34,7 +37,8 @@ def add_to_gitignore(path: Path) -> list[str]:
 
 def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
     """Have asv keep the record and install gpubench: add the plugin, and ``install`` before the
-    other commands that install. Return the keys that were changed.
+    other commands that install. Where asv's own commands build and install, add those that work for
+    a project with dependencies. Return the keys that were changed.
 
     Raises ``ValueError``, with nothing written, for a file whose old content a change would lose:
     comments inside its lists, for example.
@@ -43,6 +47,8 @@ def add_to_configuration(path: Path, install: Sequence[str]) -> list[str]:
     expected, text = dict(before), path.read_text(encoding="utf-8")
     changed = []
     wanted: dict[str, Sequence[str]] = {"plugins": [PLUGIN], "install_command": install}
+    if not {"build_command", "install_command"} & before.keys():
+        wanted["build_command"] = [BUILD_COMMAND]
     for key, values in wanted.items():
         there = before.get(key)
         listed = [there] if isinstance(there, str) else [*(there or ())]

@@ -40,6 +40,9 @@ class Parameter:
     is_written: bool = False
     default: bool | int | float | None = None
     """What a scalar is where a caller leaves it out."""
+    indices: tuple[frozenset[str], ...] = ()
+    """Variables that index an array, by its dimensions: those that stand alone, as ``i`` and ``j``
+    in ``a[i, j]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def join_parameters(one: Parameter, other: Parameter) -> Parameter:
         one.is_read or other.is_read,
         one.is_written or other.is_written,
         one.default if one.default is not None else other.default,
+        one.indices or other.indices,
     )
 
 
@@ -134,6 +138,7 @@ class _Uses:
         self.names = names
         self.arrays: set[str] = set()
         self.dimensions: dict[str, int] = {}
+        self.indices: dict[str, list[set[str]]] = {}
         self.read: set[str] = set()
         self.written: set[str] = set()
         self.launch_dimensions = 1
@@ -175,6 +180,10 @@ class _Uses:
         # `b[:]` and `b[...]` are all of an array, whatever its dimensions.
         if not all(isinstance(each, ast.Slice) or _is_ellipsis(each) for each in indices):
             self.dimensions[array.id] = max(self.dimensions.get(array.id, 0), len(indices))
+            known = self.indices.setdefault(array.id, [])
+            known += (set[str]() for _ in indices[len(known) :])
+            for names, each in zip(known, indices, strict=False):
+                names |= {each.id} if isinstance(each, ast.Name) else set()
 
     def _use_attribute(self, array: ast.Name, attribute: str) -> None:
         if attribute in SIZE_ATTRIBUTES | WRITING_METHODS:
@@ -228,6 +237,7 @@ def _parameter(argument: ast.arg, default: ast.expr | None, uses: _Uses) -> Para
         name in uses.read,
         name in uses.written,
         _number(default),
+        tuple(map(frozenset, uses.indices.get(name, ()))),
     )
 
 

@@ -4,7 +4,6 @@ needs on this machine."""
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
 import os
@@ -34,10 +33,9 @@ from gpubench.distribution import (
     find_installed,
     local_url,
 )
-from gpubench.errors import GpubenchError, did_you_mean
+from gpubench.errors import did_you_mean
 from gpubench.files import write_new
 from gpubench.scaffold.existing import (
-    PLUGIN,
     add_cuda,
     add_packages,
     add_to_configuration,
@@ -52,7 +50,6 @@ from gpubench.scaffold.project_name import (
     refuse_setup_cfg_alone,
 )
 from gpubench.scaffold.writing import SCHEMA, template_environment
-from gpubench.suite.folder import suite_files
 from gpubench.suite.schema import schema_text
 
 SUITE = Path("suites/saxpy.yaml")
@@ -77,18 +74,18 @@ class Project:
     named_by: str
     """Where that name was found, for a person."""
     package: str
-    """Import name of the package that gets the kernel's module; empty where there is none."""
+    """Import name of the project's package; empty where there is none."""
     package_path: Path
     """The package's directory, relative to the project's."""
     is_new: bool
-    """True where there is no project yet: it gets a ``pyproject.toml`` and a package."""
+    """True where there is no project yet: it gets a ``pyproject.toml``, and a package with an
+    example unless it has modules."""
     repository: str
     """Path from the project to the root of its git repository: ``.``, or upwards."""
     subdirectory: str
     """Path of the project inside that repository; empty when it is the root."""
     modules: tuple[str, ...] = ()
-    """Modules of a project without a package: it gets no package beside them, and no first suite,
-    which ``gpubench add`` writes for a function of theirs."""
+    """Modules of a project without a package: it gets no package beside them."""
     asv_folder: str | None = None
     """Where an asv project that was there has its benchmarks."""
 
@@ -104,7 +101,8 @@ def find_project(
 
     ``name`` is the project's where the user gave it. Else its files are read, and where they do not
     state it, its build backend is asked, which runs code of the project: ``warn`` is called before.
-    Raises ``ProjectError`` for a project without a package, and for one whose name nobody tells.
+    Raises ``ProjectError`` for a project without a package, for one whose name nobody tells, and
+    for a folder above projects, unless it is given a ``name``.
     """
     directory = directory.resolve()
     root = repository_root(directory) or directory
@@ -114,7 +112,7 @@ def find_project(
     asv_folder = _benchmark_dir(directory)
     if not any((directory / file).exists() for file in ("pyproject.toml", "setup.py")):
         refuse_setup_cfg_alone(directory)
-        if modules := _modules(directory):
+        if modules := find_modules(directory):
             called = given or ProjectName(
                 package_name(directory.name).replace("_", "-"), "the folder's name"
             )
@@ -129,6 +127,8 @@ def find_project(
                 modules,
                 asv_folder,
             )
+        if name is None and (projects := _projects_below(directory)):
+            raise ProjectError(f"{projects}; --project NAME starts one of its own here")
         package = free_name(
             package_name(name or directory.name),
             lambda free: hides_module(free, directory) or is_importable(free, directory),
@@ -162,7 +162,7 @@ def find_project(
         False,
         repository,
         subdirectory,
-        () if place.name else _modules(directory),
+        () if place.name else find_modules(directory),
         asv_folder,
     )
 
@@ -177,7 +177,7 @@ def _benchmark_dir(directory: Path) -> str | None:
     return Path(folder).as_posix() if is_inside else None
 
 
-def _modules(directory: Path) -> tuple[str, ...]:
+def find_modules(directory: Path) -> tuple[str, ...]:
     """Return the modules that stand in a project without a package, sorted."""
     names = (path.stem for path in directory.glob("*.py"))
     apart = NOT_THE_PACKAGE | {"setup", "conftest", "noxfile", "tasks"}
@@ -242,20 +242,51 @@ def free_module_name(package: Path, text: str) -> str:
     return free_name("saxpy", is_taken)
 
 
-def _installed_package(directory: Path, name: str) -> Path:
-    """Return the package that bears the project's name, else the first, relative to ``directory``;
-    ``Path()`` for a project of modules. Raises ``ProjectError`` where there is neither."""
-    packages = [
+def _projects_below(directory: Path) -> str | None:
+    """Return where the projects of a repository of several lie, and the command that starts in the
+    first; ``None`` where there are none."""
+    files = (
+        path.relative_to(directory)
+        for depth in ("*", "*/*")
+        for name in ("pyproject.toml", "setup.py")
+        for path in directory.glob(f"{depth}/{name}")
+    )
+    folders = sorted(
+        {
+            file.parent.as_posix()
+            for file in files
+            if not any(part in NOT_THE_PACKAGE or part.startswith(".") for part in file.parts)
+        }
+    )
+    if not folders:
+        return None
+    listed = ", ".join(folders[:5]) + (f" and {len(folders) - 5} more" if folders[5:] else "")
+    return (
+        f"no project in {str(directory)!r} itself, but below it: {listed}; start in one of them: "
+        f"gpubench init {shlex.quote(folders[0])}"
+    )
+
+
+def find_packages(directory: Path) -> list[Path]:
+    """Return the packages that stand in a project or in its ``src``, relative to it."""
+    return [
         init.parent.relative_to(directory)
         for folder in (directory, directory / "src")
         for init in sorted(folder.glob("*/__init__.py"))
         if init.parent.name not in NOT_THE_PACKAGE and init.parent.name.isidentifier()
     ]
-    if not packages and _modules(directory):
+
+
+def _installed_package(directory: Path, name: str) -> Path:
+    """Return the package that bears the project's name, else the first, relative to ``directory``;
+    ``Path()`` for a project of modules. Raises ``ProjectError`` where there is neither."""
+    packages = find_packages(directory)
+    if not packages and find_modules(directory):
         return Path()
     if not packages:
         raise ProjectError(
-            f"no package and no module found in {str(directory)!r} (a folder with __init__.py, "
+            _projects_below(directory)
+            or f"no package and no module found in {str(directory)!r} (a folder with __init__.py, "
             "there or in src/, or a NAME.py); make one, or start in an empty folder"
         )
     expected = re.sub(r"[-.]+", "_", name).lower()
@@ -268,11 +299,13 @@ def write_project(
     project: Project | None = None,
     *,
     needs_cuda: bool = False,
+    example: bool = False,
 ) -> dict[Path, bool]:
     """Make a directory ready for ``asv run`` and ``gpubench report``; overwrites nothing.
 
-    Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
-    yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
+    Writes asv's configuration. A directory that is no Python project yet also gets a
+    ``pyproject.toml`` and a package with an example: a suite and its kernel. A package that is
+    there gets it where ``example`` asks for it. ``systems`` are backends whose software asv's
     environments install too; ``project`` is what ``find_project`` returned, where it was called.
     ``needs_cuda``: they install what CUDA needs without a GPU too, for the device in software.
     Returns the files inside ``directory``, each with whether it was written: one that was there
@@ -280,10 +313,16 @@ def write_project(
     """
     environments = environments_of(systems)
     project = project or find_project(directory)
+    if example and project.modules:
+        raise ProjectError(
+            "a project of modules gets no example: it would be one more module that is installed; "
+            "`gpubench init --example` in an empty folder writes one"
+        )
+    has_example = example or (project.is_new and not project.modules)
     files: dict[Path, bool] = {}
     folders: list[Path] = []
     try:
-        for inside, text in _files(directory, project, environments, needs_cuda):
+        for inside, text in _files(directory, project, environments, needs_cuda, has_example):
             path = directory / inside
             folders += [each for each in path.parents if not each.exists()]
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,7 +364,7 @@ def add_to_project(
         if not files[configuration]:
             with suppress(ValueError):  # ``next_steps`` has what to write by hand
                 keys = add_to_configuration(configuration, _install_commands(needs_cuda))
-                said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
+                said += [f"asv.conf.json: {', '.join(keys)}"] if keys else []
                 if needs_cuda and add_cuda(configuration, _cuda_command()):
                     said.append("asv.conf.json: softcuda, the device in software")
         if not project.is_new and build.is_file():
@@ -353,76 +392,12 @@ def _pip_install(*requirements: str) -> str:
     return f"in-dir={{env_dir}} python -m pip install {' '.join(map(quoted, requirements))}"
 
 
-def next_steps(
-    directory: Path, files: Mapping[Path, bool], systems: Sequence[str] = ()
-) -> list[str]:
-    """Return the commands and remarks, in order, that lead from the written files to a first
-    report. A project that has results gets no command that measures."""
-    steps = []
-    if not files[directory / "asv.conf.json"] and not _is_configured(directory):
-        requirements = asv_requirements()
-        needed = " and ".join(
-            [requirements.gpubench, *requirements.cuda, *software_of(systems)],
-        )
-        steps.append(
-            "asv.conf.json was there and is kept: its environments have to install "
-            f"{needed}. Its benchmark_dir has to be the folder of suites.py. Its plugins have to "
-            'name ".gpubench.asv_plugin", so that the record is kept'
-        )
-        steps.append(
-            'see that "project" in asv.conf.json is the name that pip knows the project by. See '
-            "that its install_command replaces what is installed (pip install --no-deps "
-            "--force-reinstall {wheel_file}): pip leaves a wheel of the same version alone, and "
-            "each later commit would be measured with the code of the first"
-        )
-    if directory.resolve() != Path.cwd():
-        steps.append(f"cd {shlex.quote(str(directory))}")
-    if repository_root(directory.resolve()) is None:
-        steps.append("git init")
-    suites = directory / SUITE.parent
-    if not (suites.is_dir() and suite_files(suites)):
-        steps.append(f"gpubench add {_propose_function(directory)}")
-    steps.append("git add . && git commit -m 'Benchmarks'")
-    if any((directory / ".asv" / "results").glob("*/machine.json")):
-        return steps
-    if not Path.home().joinpath(".asv-machine.json").is_file():
-        steps.append("asv machine --yes")
-    return [*steps, "GPUBENCH_PRESET=smoke asv run HEAD^!", "gpubench report"]
-
-
-def _is_configured(directory: Path) -> bool:
-    """Return whether a configuration that was there keeps the record and installs gpubench."""
-    try:
-        content = read_configuration(directory / "asv.conf.json")
-    except ValueError:
-        return False
-    installs = str(content.get("install_command", ""))
-    return PLUGIN in content.get("plugins", ()) and "gpubench" in installs
-
-
-def _propose_function(directory: Path) -> str:
-    """Return ``module:function`` of the first function of a project's modules that a suite can be
-    written for without a word more."""
-    from gpubench.plan import source
-    from gpubench.scaffold.adding import draft_suite
-
-    source.SEARCHED_FIRST[:] = [str(directory)]
-    for name in _modules(directory):
-        try:
-            tree = ast.parse((directory / f"{name}.py").read_bytes())
-        except (OSError, SyntaxError, ValueError):
-            continue
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
-                with suppress(GpubenchError):
-                    _, missing = draft_suite(f"{name}:{node.name}")
-                    if not missing:
-                        return f"{name}:{node.name}"
-    return "MODULE:FUNCTION"
-
-
 def _files(
-    directory: Path, project: Project, environments: Sequence[Sequence[str]], needs_cuda: bool
+    directory: Path,
+    project: Project,
+    environments: Sequence[Sequence[str]],
+    needs_cuda: bool,
+    has_example: bool,
 ) -> Iterator[tuple[Path, str]]:
     """Paths, relative to the directory, and what belongs into them.
 
@@ -444,14 +419,14 @@ def _files(
     up = ".parent" * (len(Path(door).parts) + 1)
     yield Path(door, "suites.py"), _render("suites.py.jinja", project, up=up)
     yield SCHEMA, schema_text()
-    if not project.modules:
-        yield from _first_suite(directory, project)
+    if has_example:
+        yield from _example(directory, project)
     yield Path(".gitignore"), _render("gitignore.jinja", project)
     if project.is_new:
         yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
 
 
-def _first_suite(directory: Path, project: Project) -> Iterator[tuple[Path, str]]:
+def _example(directory: Path, project: Project) -> Iterator[tuple[Path, str]]:
     """Yield a suite and its kernel, in the project's package."""
     is_first = not (directory / SUITE).exists()
     kernel = _render("saxpy.py.jinja", project)

@@ -58,6 +58,17 @@ def test_a_run_of_commits_on_the_slower_of_two_processors_is_no_step() -> None:
     assert starts(values) == []
 
 
+def test_another_share_of_two_processors_is_no_step() -> None:
+    chance = np.random.default_rng(5)
+
+    def mixed(fast: float) -> Floats:
+        return chance.choice([0.0, 0.4], 40, p=[fast, 1 - fast]) + chance.normal(0, 0.01, 40)
+
+    assert starts(np.concatenate([mixed(0.15), mixed(0.85)])) == []
+    moved = np.concatenate([mixed(0.15), mixed(0.85) - 0.4])
+    assert len(starts(moved)) == 1
+
+
 def test_three_outliers_in_a_row_do_not_divide_a_level_of_a_noisy_history() -> None:
     values = noise("outliers", 3)
     values[50:53] += 0.1

@@ -12,6 +12,7 @@ from result_files import CommitFiles
 
 from gpubench.cli import main
 
+NARROW_SPACE = "\u202f"
 NUMBA = "suites.add__numba.time_kernel"
 
 
@@ -40,6 +41,16 @@ def test_a_lasting_regression_names_its_largest_step_and_lists_its_chain(results
     assert one["command"].startswith("gpubench since --good 17171717 --bad 18181818 add -a ")
     shown = run("changes", "--lasting", "--results", str(results))
     assert "at 0c0c0c0c, 4.00" in shown
+
+
+def test_a_newest_value_that_is_off_its_level_stands_beside_the_level(results: Path) -> None:
+    CommitFiles(results, "ff" * 20, 40 * 86_400).time(NUMBA, "n=4", 0.9).write()
+
+    (one,) = json.loads(run("changes", "--lasting", "--json", "--results", str(results)))
+
+    assert (one["now"], one["level"]) == (0.9, 7.2)
+    shown = run("changes", "--lasting", "--results", str(results)).replace(NARROW_SPACE, " ")
+    assert "900 ms (level 7.20 s)" in shown
 
 
 def test_a_name_chooses_cases(results: Path) -> None:

@@ -183,7 +183,7 @@ def test_init_overwrites_nothing(tmp_path, monkeypatch):
     (tmp_path / "asv.conf.json").write_text("{}")
     lines = run("init").stdout.splitlines()
     assert "kept  asv.conf.json" in lines
-    assert "added to asv.conf.json: plugins and install_command" in lines
+    assert "added to asv.conf.json: plugins, install_command, build_command" in lines
     assert "wrote benchmarks/suites.py" in lines
     assert (tmp_path / "benchmarks" / "suites.py").exists()
     assert "  gpubench report" in lines

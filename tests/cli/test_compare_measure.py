@@ -172,6 +172,13 @@ def test_cases_are_chosen_as_for_gpubench_time(run: Run) -> None:
     assert [*cases(chosen)] == [KERNEL]
 
 
+def test_a_value_that_no_suite_declares_is_refused_before_anything_is_installed(run: Run) -> None:
+    commits = ScriptedCommits()
+    said = run(commits, "-a", "n=8,16", code=2).stderr
+    assert "no suite declares n=16, and asv measures what suites declare: add the value" in said
+    assert "installing" not in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

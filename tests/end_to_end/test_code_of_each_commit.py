@@ -52,7 +52,7 @@ def project(tmp_path: Path, home: Path) -> Project:
     project = Project(folder, isolated_environment(home))
     project.git("init", "--quiet", "--initial-branch=main")
     project.run("gpubench", "init")
-    (folder / "suites" / "saxpy.yaml").unlink()
+    (folder / "suites").mkdir()
     (folder / "suites" / "adding.yaml").write_text(SUITE)
     return project
 

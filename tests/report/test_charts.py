@@ -25,6 +25,7 @@ from gpubench.report.charts import (
     rooflines,
     size_charts,
 )
+from gpubench.report.figures import history_figure
 from gpubench.report.site import commit_label
 from gpubench.report.text import share
 from gpubench.results import CaseName, History, Ratio, Row
@@ -135,6 +136,21 @@ def test_changes_are_marked_at_their_place_among_the_commits_of_the_chart() -> N
     )
 
 
+def test_values_of_another_version_are_counted_and_marked_in_the_chart() -> None:
+    of_before = (NUMBA.benchmark.asv_name,)
+    rows = beside_numpy([timed(NUMPY, 4.0), timed(NUMBA, 2.0)])
+    of = history_of(
+        [(snapshot(place, superseded=of_before if place < 3 else ()), rows) for place in range(6)]
+    )
+
+    shown = chart(of)
+
+    baseline, numba = shown.series
+    assert (baseline.left_out, numba.left_out) == (0, 3)
+    assert "3 older values of another version of it left out" in numba.sentence
+    assert "◂ numba 3 older values of another version" in str(history_figure(shown)["layout"])
+
+
 def test_one_commit_is_no_history_of_no_change() -> None:
     (_, alone) = chart(history({NUMPY: 4.0, NUMBA: 2.0})).series
     (_, steady) = chart(history({NUMPY: 4.0, NUMBA: 2.0}, {NUMPY: 4.0, NUMBA: 2.0})).series
@@ -142,6 +158,35 @@ def test_one_commit_is_no_history_of_no_change() -> None:
     now = f"numba: 2.00{NARROW}s, 2.00× (1.96–2.04×) at the newest commit"
     assert alone.sentence == f"{now}."
     assert steady.sentence == f"{now}; no change of its time was found."
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "words"),
+    [
+        (5, "its time is not judged: other work disturbed 5 of 5 values"),
+        (2, "no change of its time was found: other work disturbed 2 of 5 values"),
+    ],
+)
+def test_disturbed_values_are_not_said_to_have_no_change(disturbed: int, words: str) -> None:
+    seconds = (2.0, 2.0, 2.0, 30.0, 30.0)
+    of = history_of(
+        [
+            (
+                snapshot(place),
+                beside_numpy(
+                    [
+                        timed(NUMPY, 4.0),
+                        timed(NUMBA, value, disturbed=0.9 if 5 - place <= disturbed else 0.0),
+                    ]
+                ),
+            )
+            for place, value in enumerate(seconds)
+        ]
+    )
+
+    (_, numba) = chart(of).series
+
+    assert numba.sentence.endswith(f"at the newest commit; {words}.")
 
 
 # over sizes

@@ -105,6 +105,18 @@ def test_a_page_names_the_command_that_measures_disturbed_times_again(tmp_path: 
     assert "No speedup can be stated at this commit: other work disturbed the times." in page
 
 
+def test_times_that_were_all_disturbed_are_not_judged(tmp_path: Path) -> None:
+    for day in range(1, 6):
+        write_commit(tmp_path / "results", day, 0.5 if day < 3 else 5.0, share=0.8)
+
+    site = write_report(open_table(tmp_path / "results"), tmp_path / "site").parent
+
+    words = " ".join((site / "index.html").read_text().split())
+    assert "1 of 2 cases are not judged yet" in words
+    page = (site / "kernel-add.html").read_text()
+    assert "its time is not judged: other work disturbed 5 of 5 values" in page
+
+
 def test_disturbed_times_are_no_step(tmp_path: Path) -> None:
     results = tmp_path / "results"
     for day in range(1, 15):

@@ -277,3 +277,55 @@ def test_comparisons_and_exports_name_benchmarks_as_asv_does(
     shown = run("compare", one, other, "--results", "results", "--all").stdout
     assert "ocean.Grid.time_step" in shown
     assert "suites." not in shown
+
+
+def test_a_comparison_names_commands_that_an_asv_project_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "ocean.Grid.time_step"
+    monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(Path("results"))
+    for day in (1, 2):
+        write_format_2(Path("results"), day, {name: [float(day)]})
+    one, other = (stored_hash(day)[:8] for day in (1, 2))
+
+    shown = run("compare", one, other, "--results", "results").stdout
+    page = view_models(open_table(Path("results")))["compare.html"]
+
+    command = f"asv continuous {one} {other} -a rounds=4 --interleave-rounds --bench NAME"
+    for words in (" ".join(shown.split()), json.dumps(page)):
+        assert command in words and "`asv run -a rounds=4` takes four" in words
+        assert not [word for word in ("--measure", "KERNEL", "sampling:") if word in words]
+
+
+def test_what_asvs_benchmarks_share_is_said_without_threads_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"ocean.Grid.time_{number}" for number in range(40)]
+    for name in names:
+        monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(Path("results"))
+    for day, factor in ((1, 1.0), (2, 1.4)):
+        write_format_2(Path("results"), day, {name: [factor] for name in names})
+    one, other = (stored_hash(day) for day in (1, 2))
+
+    shown = " ".join(run("compare", one, other, "--results", "results").stdout.split())
+
+    assert "faster together: times from 10 µs on 1.40" in shown
+
+
+def test_the_newest_change_of_memory_is_larger_and_not_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ocean.Grid.mem_mesh"
+    monkeypatch.setitem(PARAMETERS, name, {})
+    write_benchmarks(tmp_path)
+    for day in range(1, 13):
+        write_format_2(tmp_path, day, {name: [1000.0 if day < 7 else 3000.0]})
+
+    page = view_models(open_table(tmp_path))["index.html"]
+
+    (row,) = (row for row in page["matrix"]["rows"] if "mem_mesh" in row["kernel"]["label"])
+    assert (row["change"]["direction"], row["change"]["is_worse"]) == ("larger", True)

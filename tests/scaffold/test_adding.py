@@ -57,6 +57,30 @@ def histogram(values, bins):
 def anything(*arrays):
     pass
 
+@njit
+def lengths(points, out):
+    for i in range(points.shape[0]):
+        for j in range(points.shape[1]):
+            out[i] += points[i, j]
+
+@njit
+def distances(points, out):
+    for i in range(len(points)):
+        for j in range(len(points)):
+            for k in range(points.shape[1]):
+                out[i, j] += (points[i, k] - points[j, k]) ** 2
+
+@njit
+def turned(a, out):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[j, i] = a[i, j]
+
+@njit
+def halves(x, out):
+    for i in range(len(out)):
+        out[i] = x[2 * i]
+
 raise SystemExit("add imports nothing")
 '''
 
@@ -112,6 +136,26 @@ def test_dimensions_of_arrays_and_of_the_grid_come_from_the_indices(project: Pat
     assert written["sizes"]["k"] == [8, 16]
     assert written["arrays"]["C"]["intent"] == "out"
     assert written["implementations"]["numba_cuda"]["launch"]["block"] == [[16, 16], [32, 8]]
+    assert gpubench("check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("lengths", {"points": ["m", "n"], "out": ["m"]}),
+        ("distances", {"points": ["m", "n"], "out": ["m", "m"]}),
+        ("turned", {"a": ["m", "n"], "out": ["n", "m"]}),
+        ("product_cuda", {"A": ["l", "m"], "B": ["m", "n"], "C": ["l", "n"]}),
+        ("halves", {"x": ["n"], "out": ["n"]}),  # an index that is no variable tells nothing
+    ],
+)
+def test_arrays_that_one_variable_indexes_have_an_extent_in_common(
+    project: Path, name: str, shapes: dict[str, list[str]]
+) -> None:
+    done = add(f"mine:{name}")
+    assert done.exit_code == 0, done.stderr
+    written = kernel(project, name)
+    assert {array: of["shape"] for array, of in written["arrays"].items()} == shapes
     assert gpubench("check").exit_code == 0
 
 

@@ -25,6 +25,25 @@ build-backend = "setuptools.build_meta"
 name = "mine"
 version = "1"
 """
+FORMS = """\
+from numba import njit
+
+def other(a, out):
+    out[:] = a
+
+def double_numpy(a, out):
+    out[:] = 2 * a
+
+@njit
+def no_baseline(a, b, out):
+    for i in range(len(a)):
+        out[i] = a[i] + b[i]
+
+@njit
+def double_numba(a, out):
+    for i in range(len(a)):
+        out[i] = 2 * a[i]
+"""
 MODULE = """\
 def without_a_word(x, y):
     return x
@@ -69,6 +88,42 @@ def test_a_module_is_the_project_and_no_folder_hides_it(project: Path) -> None:
     assert suite.startswith("# yaml-language-server: $schema=../gpubench.schema.json\n")
 
 
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [("forms.py", "forms"), ("src/mine/deep/forms.py", "mine.deep.forms")],
+)
+def test_a_compiled_function_and_its_baseline_are_the_next_step(
+    project: Path, path: str, module: str
+) -> None:
+    write(path, FORMS)
+    if module != "forms":
+        write("pyproject.toml", BUILD)
+        write("src/mine/__init__.py")
+        write("src/mine/broken.py", "def")
+        write("src/mine/tests/test_forms.py", FORMS)
+    said = init()
+    step = f"gpubench add {module}:double_numba --baseline {module}:double_numpy"
+    assert f"  {step}\n" in said
+    assert not [*Path().rglob("saxpy*")]
+    added = CliRunner().invoke(main, step.split()[1:])
+    assert added.exit_code == 0, added.output
+    again = init()
+    assert "gpubench add" not in again and "--example" not in again
+
+
+def test_a_package_is_offered_an_example(project: Path) -> None:
+    write("pyproject.toml", BUILD)
+    write("mine/__init__.py")
+    said = init()
+    assert "  gpubench add MODULE:FUNCTION --baseline MODULE:FUNCTION\n" in said
+    offer = said.splitlines()[-1].split()
+    assert offer == ["gpubench", "init", "--example"]
+    result = CliRunner().invoke(main, offer[1:])
+    assert result.exit_code == 0, result.output
+    assert "wrote mine/saxpy.py\nwrote suites/saxpy.yaml\n" in result.stdout
+    assert "gpubench add" not in result.stdout and "--example" not in result.stdout
+
+
 def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> None:
     write("pyproject.toml", BUILD)
     write("mine/__init__.py")
@@ -79,7 +134,7 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
     said = init()
     assert [line for line in said.splitlines() if line.startswith("added")] == [
         "added to .gitignore: .venv/ __pycache__/ reports/html/",
-        "added to asv.conf.json: plugins and install_command",
+        "added to asv.conf.json: plugins, install_command, build_command",
         'added to pyproject.toml: [tool.setuptools.packages.find] include = ["mine", "mine.*"]',
     ]
     assert "asv.conf.json was there" not in said
@@ -88,6 +143,10 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
     assert configuration.plugins == [".gpubench.asv_plugin"]
     assert "gpubench" in configuration.install_command[0]
     assert configuration.install_command[1].endswith("--force-reinstall {wheel_file}")
+    # asv's own collects wheels of dependencies too, and stops at two.
+    assert configuration.build_command == [
+        "python -m pip wheel --no-deps -w {build_cache_dir} {build_dir}"
+    ]
     door = Path("marks/all/suites.py").read_text()
     assert 'resolve().parent.parent.parent / "suites"' in door
     assert "added" not in init()
@@ -97,9 +156,17 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
 def test_a_plugin_that_is_there_stays(project: Path, added: str) -> None:
     write("asv.conf.json", f'{{\n  "version": 1, "repo": ".",\n  {added}\n}}')
     assert add_to_configuration(Path("asv.conf.json"), ["pip install ours"]) == [
-        "plugins", "install_command",
+        "plugins", "install_command", "build_command",
     ]  # fmt: skip
     assert Config.load("asv.conf.json").plugins == [".gpubench.asv_plugin", "other"]
+
+
+@pytest.mark.parametrize("key", ["build_command", "install_command"])
+def test_commands_of_a_projects_own_stay(project: Path, key: str) -> None:
+    write("asv.conf.json", f'{{"version": 1, "repo": ".",\n"{key}": ["theirs"]}}')
+    changed = add_to_configuration(Path("asv.conf.json"), ["pip install ours"])
+    assert changed == ["plugins", "install_command"]
+    assert getattr(Config.load("asv.conf.json"), key)[-1] == "theirs"
 
 
 def test_what_is_added_has_the_line_ends_of_the_file(project: Path) -> None:

@@ -258,7 +258,7 @@ def test_a_configuration_that_is_kept_needs_no_name(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "is called" not in done.stdout
     # What is added installs each commit anew, whatever the project is called.
-    assert "added to asv.conf.json: plugins and install_command" in done.stdout
+    assert "added to asv.conf.json: plugins, install_command, build_command" in done.stdout
     assert not (project / "ran").exists()
 
 

@@ -27,10 +27,11 @@ from gpubench.distribution import write_local_requirements
 from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
+from gpubench.scaffold.first_steps import next_steps
 from gpubench.scaffold.project import (
     ProjectError,
     device_requirement,
-    next_steps,
+    find_project,
     package_name,
     quoted,
     requirement,
@@ -241,6 +242,8 @@ def test_a_second_run_keeps_all_that_the_first_wrote(tmp_path: Path) -> None:
     asked = {*first} - {
         tmp_path / "mine/pyproject.toml",
         tmp_path / "mine/mine/__init__.py",
+        tmp_path / "mine/mine/saxpy.py",
+        tmp_path / "mine/suites/saxpy.yaml",
     }
     second = write_project(tmp_path / "mine")
     assert {*second} == asked
@@ -303,9 +306,14 @@ def test_the_folder_of_benchmarks_hides_no_module(tmp_path: Path) -> None:
     assert files_below(tmp_path / "benchmarks_kernels") == ["__init__.py", "suites.py"]
 
 
-def test_an_existing_project_gets_the_module_beside_its_code(tmp_path: Path) -> None:
+def test_an_existing_project_gets_an_example_beside_its_code_where_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
     make_project(tmp_path, "my_tool")
     write_project(tmp_path)
+    assert files_below(tmp_path / "my_tool") == ["__init__.py"]
+    assert not (tmp_path / "suites").exists()
+    write_project(tmp_path, example=True)
     assert files_below(tmp_path / "my_tool") == ["__init__.py", "saxpy.py"]
     assert suite_functions(tmp_path)[0] == "my_tool.saxpy:saxpy_numpy"
     assert asv_configuration(tmp_path).project == "My-Tool"
@@ -313,7 +321,7 @@ def test_an_existing_project_gets_the_module_beside_its_code(tmp_path: Path) -> 
 
 def test_a_package_under_src_is_found(tmp_path: Path) -> None:
     make_project(tmp_path, "src/my_tool")
-    write_project(tmp_path)
+    write_project(tmp_path, example=True)
     assert (tmp_path / "src/my_tool/saxpy.py").is_file()
     assert suite_functions(tmp_path)[0] == "my_tool.saxpy:saxpy_numpy"
 
@@ -323,7 +331,7 @@ def test_the_package_that_bears_the_projects_name_is_chosen(tmp_path: Path) -> N
     for other in ("another", "tests"):
         (tmp_path / other).mkdir()
         (tmp_path / other / "__init__.py").touch()
-    write_project(tmp_path)
+    write_project(tmp_path, example=True)
     assert (tmp_path / "my_tool/saxpy.py").is_file()
     assert files_below(tmp_path / "another") == ["__init__.py"]
 
@@ -333,7 +341,7 @@ def test_a_module_of_the_same_name_is_left_alone(tmp_path: Path, taken: str) -> 
     make_project(tmp_path, "my_tool")
     (tmp_path / "my_tool" / taken).parent.mkdir(exist_ok=True)
     (tmp_path / "my_tool" / taken).write_text("mine = 1\n")
-    write_project(tmp_path)
+    write_project(tmp_path, example=True)
     assert (tmp_path / "my_tool" / taken).read_text() == "mine = 1\n"
     assert suite_functions(tmp_path)[0] == "my_tool.saxpy_kernels:saxpy_numpy"
     assert (tmp_path / "my_tool/saxpy_kernels.py").is_file()
@@ -343,7 +351,7 @@ def test_an_edited_module_is_not_written_a_second_time_under_another_name(tmp_pa
     write_project(tmp_path / "mine")
     with (tmp_path / "mine/mine/saxpy.py").open("a") as module:
         module.write("# edited\n")
-    write_project(tmp_path / "mine")
+    write_project(tmp_path / "mine", example=True)
     assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
 
 
@@ -363,6 +371,29 @@ def test_a_project_without_a_package_is_refused_before_anything_is_written(tmp_p
         "in src/, or a NAME.py); make one, or start in an empty folder"
     )
     assert files_below(tmp_path) == ["setup.py"]
+
+
+@pytest.mark.parametrize("root", [None, "[tool.uv.workspace]\n"])
+def test_a_repository_of_several_projects_names_them(tmp_path: Path, root: str | None) -> None:
+    for name in ("packages/one", "two", ".venv/other", "tests/made"):
+        make_project(tmp_path / name, "kernels")
+    if root is not None:
+        (tmp_path / "pyproject.toml").write_text(root)
+    before = files_below(tmp_path)
+    with pytest.raises(ProjectError) as error:
+        write_project(tmp_path)
+    said = f"no project in {str(tmp_path)!r} itself, but below it: packages/one, two; start in one "
+    assert str(error.value).startswith(f"{said}of them: gpubench init packages/one")
+    assert files_below(tmp_path) == before
+    if root is None:  # where the user says so, one of its own
+        assert write_project(tmp_path, project=find_project(tmp_path, "all"))
+
+
+def test_a_project_of_modules_gets_no_example(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(ProjectError, match="a project of modules gets no example"):
+        write_project(tmp_path, example=True)
+    assert files_below(tmp_path) == ["mine.py"]
 
 
 def test_a_file_where_a_folder_has_to_be_is_named(tmp_path: Path) -> None:

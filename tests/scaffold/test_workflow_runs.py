@@ -1,4 +1,4 @@
-"""The workflow's own commands, in order, on a shallow and detached pull request."""
+"""The workflow's own commands, in order, on a shallow and detached pull request of a fork."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MORE_WORK = (
 )
 
 
-def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> None:
+def test_a_pull_request_of_a_fork_that_is_slower_and_does_more_work(tmp_path: Path) -> None:
     wheel = build_distributions(tmp_path / "dist")["wheel"]
     home = tmp_path / "home"
     home.mkdir()
@@ -50,12 +50,16 @@ def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> Non
     work.git("add", ".")
     work.git("commit", "--quiet", "--message", "Benchmarks")
     work.git("push", "--quiet", "origin", "HEAD:main")
+
+    fork = Project(tmp_path / "fork", environment)
+    at_home.git("clone", "--quiet", str(tmp_path / "origin"), str(fork.path))
     for before, after in (SLOWER, MORE_WORK):
-        work.edit(str(module.relative_to(work.path)), before, after)
-    work.git("switch", "--quiet", "--create", "change")
-    work.git("commit", "--quiet", "--all", "--message", "Change both kernels")
-    work.git("switch", "--quiet", "--detach", "main")
-    work.git("merge", "--quiet", "--no-ff", "--message", "Merge change into main", "change")
+        fork.edit(str(module.relative_to(work.path)), before, after)
+    fork.git("switch", "--quiet", "--create", "change")
+    fork.git("commit", "--quiet", "--all", "--message", "Change both kernels")
+    # What GitHub does as the pull request is opened.
+    work.git("fetch", "--quiet", str(fork.path), "change")
+    work.git("merge", "--quiet", "--no-ff", "--message", "Merge change into main", "FETCH_HEAD")
     work.git("push", "--quiet", "origin", "HEAD:refs/pull/1/merge")
 
     checkout = Project(tmp_path / "checkout", environment)

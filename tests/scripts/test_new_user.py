@@ -99,6 +99,28 @@ def test_the_second_page_finds_decides_names_and_explains() -> None:
     assert "tutorial-2.md" in (CHECKOUT / "docs/tutorial.md").read_text()
 
 
+def test_the_readme_gets_from_pip_to_a_speedup_in_five_commands() -> None:
+    _, _, section = (CHECKOUT / "README.md").read_text().partition("## In your own project\n")
+    commands = section.split("```")[1].strip().splitlines()
+    assert len(commands) <= 5
+    assert commands[0].startswith("pip install gpubench-suite")
+    assert commands[-1].startswith("gpubench time ")
+
+
+def test_each_kind_of_project_gets_to_a_report() -> None:
+    _, *kinds = new_user.PROJECTS.read_text().split("\n## ")
+    assert [kind.partition("\n")[0] for kind in kinds] == [
+        "A package in `src`",
+        "Scripts without a package",
+        "A project that has asv",
+        "Several projects in one repository",
+    ]
+    for kind in kinds:
+        lines = [step.line for step in read_page(kind) if isinstance(step, Command)]
+        for word in ("init", "add", "report"):
+            assert any(line.startswith(f"gpubench {word}") for line in lines), (kind, word)
+
+
 @pytest.mark.slow
 @pytest.mark.end_to_end
 def test_the_tutorial_is_true_as_far_as_it_installs_nothing(
@@ -124,6 +146,7 @@ def test_the_tutorial_is_true_as_far_as_it_installs_nothing(
 
 @pytest.mark.thorough
 @pytest.mark.end_to_end
-def test_the_tutorial_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["new_user.py"])
+@pytest.mark.parametrize("pages", [[], ["--page", str(new_user.PROJECTS)]])
+def test_the_pages_are_true(monkeypatch: pytest.MonkeyPatch, pages: list[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["new_user.py", *pages])
     assert new_user.main() == 0

@@ -113,6 +113,12 @@ def test_an_unreleased_version_waits(release: ModuleType, folder: str, file: str
     assert not any("date" in reason for reason in dated)
 
 
+def test_the_readme_says_the_installed_size_that_a_release_is_held_to(release: ModuleType) -> None:
+    (said,) = re.findall(r"fresh environment takes (\d+) MiB", (CHECKOUT / "README.md").read_text())
+    most = release.MAX_INSTALLED_BYTES / 2**20
+    assert 0.9 * most < int(said) <= most
+
+
 def test_softcuda_s_changelog_has_its_version(release: ModuleType) -> None:
     assert release.softcuda_version() == softcuda.__version__
     release.section_of(CHECKOUT / "softcuda/CHANGELOG.md", softcuda.__version__)

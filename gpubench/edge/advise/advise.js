@@ -266,7 +266,7 @@ const gpubenchAdvice = (() => {
     const price = pricesIn(fields.prices.value);
     const advices = wrong || data.refused ? [] : advise(data, ask);
     const devices = [...new Set(data.ways.flatMap(({ device }) => device.split(" and ")))].filter(Boolean);
-    const nowhere = `None of these devices was measured; measured: ${devices.join(", ")}.`;
+    const nowhere = devices.length ? `None of these devices was measured; measured: ${devices.join(", ")}.` : "No time of this kernel can be used.";
     const none = wrong ? "Sizes and calls are whole numbers above 0." : data.refused ? "" : nowhere;
     output.replaceChildren(
       element("p", { className: "muted" }, ...codes(data.verified)),
