@@ -32,7 +32,12 @@ from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.cpu_counting import CaseCounter, CpuCode, why_not_with_one_thread
+from gpubench.measure.cpu_counting import (
+    CaseCounter,
+    CounterName,
+    CpuCode,
+    why_not_with_one_thread,
+)
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
@@ -108,8 +113,8 @@ class Manner:
     count_on_cpu: bool = False
     """Numba's code on the CPU counts what one run does, with one thread and for one named
     processor."""
-    machine: bool = False
-    """With ``count_on_cpu``: instructions of the machine are counted in place of LLVM's."""
+    counter: CounterName = "code"
+    """With ``count_on_cpu``: what counts."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
@@ -256,7 +261,7 @@ class Verifier:
         add_lines()
         count_launches(self._manner.count)
         if self._manner.count_on_cpu and self._cpu_counter is None:
-            self._cpu_counter = CaseCounter(remarks=self._manner.code, machine=self._manner.machine)
+            self._cpu_counter = CaseCounter(self._manner.counter, remarks=self._manner.code)
         baseline, expected = case.baseline(), None
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpubench.counts.cache_model import FIGURES, MODEL_WORDS
 from gpubench.counts.machine import MACHINE_INSTRUCTIONS
 from gpubench.counts.remarks import LoopRemark, advice_for
 from gpubench.measure.cpu_counting import is_counted_on_cpu
@@ -36,7 +37,8 @@ _COLUMNS = (
     *("special functions", "calls", "allocations"),
 )
 _LINE_COLUMNS = ("share of IR", "flops", "vectorized", "bytes loaded", "bytes stored", "calls")
-_MACHINE_COLUMN = "machine instructions"
+_MORE_COLUMNS = {name: name.replace("_", " ") for name in (MACHINE_INSTRUCTIONS, *FIGURES)}
+"""By the name of the count; each where it was counted."""
 _CALLGRIND_COLUMN = "instructions with Python"
 
 
@@ -44,8 +46,11 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
     """Show a row for each case, code line by line where asked, why others have no counts, and where
     declared work is not what is counted."""
     numbers = [*_COLUMNS]
-    if any(MACHINE_INSTRUCTIONS in _totals(outcome) for _, outcome, _ in rows):
-        numbers.append(_MACHINE_COLUMN)
+    numbers += [
+        words
+        for name, words in _MORE_COLUMNS.items()
+        if any(name in _totals(outcome) for _, outcome, _ in rows)
+    ]
     if any(counted is not None for _, _, counted in rows):
         numbers.append(_CALLGRIND_COLUMN)
     shown = (_row(*row, numbers) for row in rows)
@@ -65,6 +70,8 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
         )
         for maker in sorted(makers)
     )
+    if any(name in numbers for name in map(_MORE_COLUMNS.get, FIGURES)):
+        yield Text(f"  lines touched and misses: {MODEL_WORDS}")
     ways = {f"{c.counter}, compiled for {c.processor}" for _, _, c in rows if c and c.count}
     yield from (
         Text(f"  {_CALLGRIND_COLUMN}: of one call, by {way}; an empty call is taken off")
@@ -105,6 +112,7 @@ def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
     return {
         **data,
         "totals": counts.totals,
+        "cache_model": MODEL_WORDS if FIGURES[0] in counts.totals else None,
         "derived": derived_of(counts.totals),
         "declared": declared and {**asdict(declared), "flops_ratio": declared.flops_ratio},
         "called": dict(code.called) if code else {},
@@ -126,9 +134,9 @@ def _row(
 ) -> tuple[str | Text, ...]:
     totals = _totals(outcome)
     cells = _cells(totals) if totals else ("",) * len(_COLUMNS)
-    if _MACHINE_COLUMN in columns:
-        machine = totals.get(MACHINE_INSTRUCTIONS)
-        cells = *cells, "" if machine is None else f"{machine:,}"
+    for name, words in _MORE_COLUMNS.items():
+        if words in columns:
+            cells = *cells, f"{totals[name]:,}" if name in totals else ""
     if _CALLGRIND_COLUMN in columns:
         cells = *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
     return *case_cells(case, outcome), *cells

@@ -69,7 +69,22 @@ def test_json_has_counts_and_instructions_where_these_are_asked_for(
     assert sum(line["counts"].get("load_bytes", 0) for line in counts["lines"]) == 8000
 
 
+@pytest.mark.ci
+def test_lines_and_misses_stand_with_the_model_that_they_are_of() -> None:
+    """Of 1,000 numbers of 8 bytes, which begin at a page, and of the sum."""
+    command = ["count", "--cpu", "--caches", "-a", "implementation=numba"]
+    shown = CliRunner().invoke(main, command).stdout
+    (case,) = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)["cases"]
+
+    totals = case["counts"]["totals"]
+    assert [totals[name] for name in ("lines_touched", "l1_misses", "l2_misses")] == [126] * 3
+    assert case["counts"]["cache_model"].startswith("a model, not this machine: L1 of 32 KiB")
+    (row,) = (line.split() for line in shown.splitlines() if line.split()[1:2] == ["numba"])
+    assert row[-3:] == ["126"] * 3
+    assert "  lines touched and misses: a model, not this machine: L1 of 32 KiB" in shown
+
+
 def test_callgrind_alone_is_refused() -> None:
     result = CliRunner().invoke(main, ["count", "--callgrind"])
     assert result.exit_code == 2
-    assert "--callgrind and --machine count on the CPU: give --cpu too" in result.output
+    assert "--callgrind, --machine and --caches count on the CPU: give --cpu too" in result.output
