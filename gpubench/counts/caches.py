@@ -6,7 +6,6 @@ memory for arrays that begins at a page, so that two processes see the same line
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -24,6 +23,7 @@ from gpubench.counts.hooks import (
     refuse_other_hooks,
 )
 from gpubench.counts.ir import leading_type, parse, parse_type, split_arguments
+from gpubench.counts.numpy_memory import take_memory_at_pages
 
 _ACCESS = re.compile(r"^(?:%\S+ = )?(load|store) (?:atomic |volatile )*(.*)$")
 _COPY = re.compile(r"@llvm\.(memcpy|memmove|memset)\.[\w.]*\((.*)\)")
@@ -48,7 +48,7 @@ class CacheCounter:
         """Put the hooks in place; raise ``NotCountable`` where arrays do not begin at pages."""
         refuse_other_hooks()
         self._model = CacheModel()
-        place_arrays_at_pages(self._model)
+        take_memory_at_pages(self._model)
         if np.empty(3).ctypes.data % PAGE_BYTES:
             raise NotCountable("caches are not modelled: NumPy takes memory otherwise here")
         self._llvm = import_module("llvmlite.binding")
@@ -180,75 +180,3 @@ def _typed_value(text: str) -> tuple[str, str]:
     value = _VALUE.search(text.strip(), len(kind))
     assert value is not None
     return kind, value[0]
-
-
-_SET_HANDLER = 304
-"""Place of ``PyDataMem_SetHandler`` in NumPy's table of functions
-(numpy/_core/code_generators/numpy_api.py)."""
-_Size = ctypes.c_size_t
-_Address = ctypes.c_void_p
-_New = ctypes.CFUNCTYPE(_Address, _Address, _Size)
-_NewZeros = ctypes.CFUNCTYPE(_Address, _Address, _Size, _Size)
-_Grow = ctypes.CFUNCTYPE(_Address, _Address, _Address, _Size)
-
-
-class _Handler(ctypes.Structure):
-    """NumPy's ``PyDataMem_Handler``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("context", _Address),
-        ("new", _New),
-        ("new_zeros", _NewZeros),
-        ("grow", _Grow),
-        ("free", _Address),
-    )
-
-
-_KEPT: list[Any] = []
-"""What NumPy's arrays need until the process ends."""
-
-
-def place_arrays_at_pages(model: CacheModel) -> None:
-    """Have NumPy take memory that begins at a page, and tell the model of it
-    (https://numpy.org/neps/nep-0049.html)."""
-    libc = ctypes.CDLL(None)
-    libc.aligned_alloc.argtypes, libc.aligned_alloc.restype = (_Size, _Size), _Address
-    sizes: dict[int, int] = {}
-
-    def new(_context: Any, size: int) -> int | None:
-        rounded = max(1, -(-size // PAGE_BYTES)) * PAGE_BYTES
-        address: int | None = libc.aligned_alloc(PAGE_BYTES, rounded)
-        if address:
-            sizes[address] = size
-            model.register(address, rounded)
-        return address
-
-    def new_zeros(context: Any, count: int, size: int) -> int | None:
-        if address := new(context, count * size):
-            ctypes.memset(address, 0, count * size)
-        return address
-
-    def grow(context: Any, address: int | None, size: int) -> int | None:
-        larger = new(context, size)
-        if larger and address:
-            ctypes.memmove(larger, address, min(size, sizes[address]))
-            model.release(address, sizes[address])
-        return larger
-
-    functions = _New(new), _NewZeros(new_zeros), _Grow(grow), model.release_address
-    handler = _Handler(b"gpubench", 1, model.state_address, *functions)
-    python = ctypes.pythonapi
-    python.PyCapsule_New.argtypes = (_Address, ctypes.c_char_p, _Address)
-    python.PyCapsule_New.restype = ctypes.py_object
-    python.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    python.PyCapsule_GetPointer.restype = _Address
-    name = b"mem_handler"
-    capsule = python.PyCapsule_New(ctypes.addressof(handler), name, None)
-    _KEPT.extend((handler, capsule, name, model))
-    core = import_module("numpy._core" if hasattr(np, "_core") else "numpy.core")
-    table = python.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None)
-    address = ctypes.cast(table, ctypes.POINTER(_Address))[_SET_HANDLER]
-    set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)
-    _KEPT.append(set_handler(capsule))

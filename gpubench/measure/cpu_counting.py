@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+
 from gpubench.counts.caches import CacheCounter
 from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts
 from gpubench.counts.hooks import NotCountable, Values, versions
 from gpubench.counts.ir import Place
 from gpubench.counts.machine import MachineCounter
+from gpubench.counts.numpy_calls import NumpyCounter, NumpyCounts, UnseenWork, WatchedArray
 from gpubench.counts.remarks import LoopRemark
 from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.check import CheckResult
@@ -25,6 +28,9 @@ if TYPE_CHECKING:  # which imports this module
 
 COUNTED_BACKEND = "numba"
 """Name of the backend whose code has counters."""
+
+NUMPY_BACKEND = "numpy"
+"""Name of the backend whose calls are watched."""
 
 CounterName = Literal["code", "machine", "caches"]
 """What is counted: LLVM's code, machine instructions, or lines and misses of modelled caches."""
@@ -78,10 +84,12 @@ class CaseCounter:
         """Prepare this process, in which Numba must not have compiled anything before."""
         self._missing: str | None = None
         self._runs: list[Values] = []
+        self._counter: Counter | None = None
+        self._numpy: NumpyCounter | None = None
         try:
             match counter:
                 case "code":
-                    self._counter: Counter = CpuCounter(remarks=remarks)
+                    self._counter = CpuCounter(remarks=remarks)
                 case "machine":
                     self._counter = MachineCounter()
                 case "caches":
@@ -89,15 +97,40 @@ class CaseCounter:
         except NotCountable as error:
             self._missing = str(error)
 
+    def count_numpy(self, bound: BoundCase) -> NumpyCounts | None:
+        """Count a right case of NumPy's on fresh arrays; ``None`` where another counter is asked
+        for than that of code."""
+        if not isinstance(self._counter, CpuCounter):
+            return None
+        counter = self._counter
+        if self._numpy is None:
+            self._numpy = NumpyCounter()
+        given, watched = bound.upload(), bound.upload()
+        arrays = {
+            name: one.view(WatchedArray)
+            for name, one in watched.items()
+            if isinstance(one, np.ndarray)
+        }
+        as_it_is, call = bound.bind(given), bound.bind({**watched, **arrays})
+
+        def within(run: Callable[[], None]) -> None:
+            if len(arrays) < len(watched):
+                raise UnseenWork("it works on tables")
+            _, values = counter.count(run)
+            if any(one.any() for one in values):
+                raise UnseenWork("it calls what Numba compiled")
+
+        return self._numpy.count(as_it_is, call, within)
+
     def watch(self, bound: BoundCase) -> None:
         """Count each run of a case from now on."""
         self._runs.clear()
-        if self._missing is not None or not is_counted_on_cpu(bound.case):
+        counter, call = self._counter, bound.call
+        if counter is None or not is_counted_on_cpu(bound.case):
             return
-        call = bound.call
 
         def counted_call() -> Any:
-            result, values = self._counter.count(call)
+            result, values = counter.count(call)
             self._runs = [*self._runs[-1:], values]
             return result
 
@@ -105,18 +138,22 @@ class CaseCounter:
 
     def counts_of(
         self, bound: BoundCase, result: CheckResult
-    ) -> tuple[CountsRecord | None, CpuCode | None]:
-        """Return what the last run did, and what is said of its code; nothing for a case that runs
-        no code of Numba's, or that is wrong.
+    ) -> tuple[CountsRecord | None, CpuCode | NumpyCounts | None]:
+        """Return what the last run did, and what is said of its code, or what NumPy did; nothing
+        for a case of another backend, or that is wrong.
 
         A case whose last two runs did different work has the difference as the reason.
         """
         case = bound.case
-        if not is_counted_on_cpu(case) or result.fault is not None:
+        if result.fault is not None:
+            return None, None
+        if case.device == CPU and case.backend == NUMPY_BACKEND:
+            return None, self.count_numpy(bound)
+        if not is_counted_on_cpu(case):
             return None, None
         benchmark = case.benchmark("kernel").asv_name
-        if self._missing is not None:
-            return _missing_record(benchmark, case, self._missing, None), None
+        if self._counter is None:
+            return _missing_record(benchmark, case, str(self._missing), None), None
         made_by = versions()
         try:
             before, counts = map(self._counter.read, self._runs)

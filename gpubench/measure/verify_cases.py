@@ -24,6 +24,7 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.counts.numpy_calls import NumpyCounts
 from gpubench.counts.processor import counting_variables
 from gpubench.environment import environment
 from gpubench.errors import NoDeviceError
@@ -90,8 +91,9 @@ class Verified:
     """The machine code of its kernels; absent where nobody asked for it, or without counts."""
     lacks_device: bool = False
     """Whether its module asks for a CUDA device that its process has not."""
-    cpu_code: CpuCode | None = None
-    """What is said of the code of a case that was counted on the CPU; absent elsewhere."""
+    cpu_code: CpuCode | NumpyCounts | None = None
+    """What is said of the code of a case that was counted on the CPU, or what NumPy did; absent
+    elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,7 @@ class Verifier:
 
     def _compared(
         self, case: Case
-    ) -> tuple[CheckResult, CountsRecord | None, MachineCode | None, CpuCode | None]:
+    ) -> tuple[CheckResult, CountsRecord | None, MachineCode | None, CpuCode | NumpyCounts | None]:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from gpubench.counts.cache_model import FIGURES, MODEL_WORDS
 from gpubench.counts.machine import MACHINE_INSTRUCTIONS
+from gpubench.counts.numpy_calls import NumpyCounts
 from gpubench.counts.remarks import LoopRemark, advice_for
-from gpubench.measure.cpu_counting import is_counted_on_cpu
+from gpubench.measure.cpu_counting import CpuCode, is_counted_on_cpu
 from gpubench.measure.instructions import Instructions
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
@@ -84,6 +85,7 @@ def case_row(case: Case, outcome: Verified, counted: Instructions | None) -> dic
     were asked for."""
     row = verdicts.case_row(case, outcome)
     row["counts"] = None if outcome.counts is None else _as_data(case, outcome)
+    row["numpy"] = asdict(outcome.cpu_code) if isinstance(outcome.cpu_code, NumpyCounts) else None
     row["instructions"] = None if counted is None else asdict(counted)
     return row
 
@@ -98,7 +100,7 @@ def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
-    counts, code = outcome.counts, outcome.cpu_code
+    counts, code = outcome.counts, _code_of(outcome)
     assert counts is not None
     data: dict[str, Any] = {
         "target": counts.target,
@@ -133,7 +135,8 @@ def _row(
     case: Case, outcome: Verified, counted: Instructions | None, columns: Sequence[str]
 ) -> tuple[str | Text, ...]:
     totals = _totals(outcome)
-    cells = _cells(totals) if totals else ("",) * len(_COLUMNS)
+    is_numpy = isinstance(outcome.cpu_code, NumpyCounts)
+    cells = _cells(totals) if totals or is_numpy else ("",) * len(_COLUMNS)
     for name, words in _MORE_COLUMNS.items():
         if words in columns:
             cells = *cells, f"{totals[name]:,}" if name in totals else ""
@@ -142,19 +145,37 @@ def _row(
     return *case_cells(case, outcome), *cells
 
 
+def _code_of(outcome: Verified) -> CpuCode | None:
+    return outcome.cpu_code if isinstance(outcome.cpu_code, CpuCode) else None
+
+
 def _totals(outcome: Verified) -> Mapping[str, int]:
+    if isinstance(outcome.cpu_code, NumpyCounts):
+        return outcome.cpu_code.totals
     return outcome.counts.totals if outcome.counts is not None else {}
 
 
 def _cells(counts: Mapping[str, int]) -> tuple[str, ...]:
+    if "ir_instructions" not in counts:
+        return _numpy_cells(counts)
     names = ("load_bytes", "store_bytes", "special_functions", "calls", "allocations")
     return (
-        f"{counts.get('ir_instructions', 0):,}",
+        f"{counts['ir_instructions']:,}",
         f"{derived.counted_flops(counts):,}",
         text.vectorized(derived.vectorized_share(counts)),
         str(derived.widest_lanes(counts) or ""),
         *(f"{counts.get(name, 0):,}" for name in names),
     )
+
+
+def _numpy_cells(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what NumPy did; where its calls are not counted, the arrays that it made."""
+    made = f"{counts.get('allocations', 0):,}"
+    if "calls" not in counts:
+        return *("",) * (len(_COLUMNS) - 1), made
+    names = ("load_bytes", "store_bytes", "special_functions", "calls")
+    flops = f"{derived.counted_flops(counts):,}"
+    return "", flops, "", "", *(f"{counts.get(name, 0):,}" for name in names), made
 
 
 def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
@@ -166,7 +187,10 @@ def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
             names[outcome.counts.missing].append(name)
         if counted is not None and counted.missing is not None:
             names[counted.missing].append(name)
-        if outcome.status == "right" and not is_counted_on_cpu(case) and counted is None:
+        if isinstance(outcome.cpu_code, NumpyCounts):
+            if why := outcome.cpu_code.missing:
+                names[f"NumPy's calls, operations and bytes: {why}"].append(name)
+        elif outcome.status == "right" and not is_counted_on_cpu(case) and counted is None:
             reason = f"LLVM's code is counted of numba, and this is {case.backend}"
             names[f"{reason}; --callgrind counts instructions of NumPy too"].append(name)
     for reason, its in names.items():
@@ -175,7 +199,7 @@ def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
 
 def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
     """Yield the code that a case ran with the counts of every line, and LLVM's reasons."""
-    counts, code = outcome.counts, outcome.cpu_code
+    counts, code = outcome.counts, _code_of(outcome)
     if counts is None or counts.missing is not None:
         return
     (launch,) = counts.launches
