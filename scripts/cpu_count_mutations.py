@@ -57,14 +57,41 @@ TIMEOUT_SECONDS = 600
 TOGETHER = 16
 """Trials for which one process imports what they need."""
 
-FormCounts = Mapping[str, CaseCounts]
-"""Counts of each case of a form, by the case's identity."""
+MIN_SHARE = 0.05
+"""Share of a form's instructions that the edited function does, at least: twice a copy that is
+0.5 % of a product is no slowdown, and below the 2 % by which costs may differ."""
+
+
+@dataclass(frozen=True)
+class FormCounts:
+    """What the cases of one form did."""
+
+    cases: Mapping[str, CaseCounts]
+    """By the case's identity."""
+    lines: Mapping[str, Mapping[str, int]]
+    """Instructions of each line, by file and number, of all cases."""
+
+    def share_of(self, function: tuple[str, str]) -> float:
+        """Return the share of instructions that come from a function of a module of kernels."""
+        module, name = function
+        file = f"gpubench/kernels/{module}.py"
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        (node,) = (
+            one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == name
+        )
+        its = (n for line, n in self.lines.get(file, {}).items()
+               if node.lineno <= int(line) <= (node.end_lineno or 0))  # fmt: skip
+        return sum(its) / sum(n for lines in self.lines.values() for n in lines.values())
+
 
 ANSWER = "answer: "
 """Beginning of the lines with what a trial gave."""
 
 SAME = "same code"
 """An edit after which all counts are equal to the last: the compiler makes the same of it."""
+
+LITTLE = "little of the work"
+"""An edit that no cost shows, of a function that does less than ``MIN_SHARE`` of the work."""
 
 MAY_BE_SAME = ("fastmath", "float64", "bounds")
 """Kinds that change nothing where a function has no sum, no float32 or no index."""
@@ -137,7 +164,10 @@ def _judged(worse: Counter[str], harmless: Counter[str]) -> int:
     right = worse["found"] + worse["NOT FOUND"]
     alarms, tried = harmless["found"], harmless["found"] + harmless["NOT FOUND"] + harmless[SAME]
     print(f"worse: {worse['found']} of {right} found (target {FOUND_TARGET:.0%})")
-    print(f"no edits: {worse['not right']} with wrong results, {worse[SAME]} of the same code")
+    print(
+        f"no edits: {worse['not right']} with wrong results, {worse[SAME]} of the same code, "
+        f"{worse[LITTLE]} of functions that do less than {MIN_SHARE:.0%} of the work"
+    )
     print(f"harmless: {alarms} of {tried} found (target 0)")
     what = (
         "edits of the library that leave results right and work worse, found by `--fail-on counts`"
@@ -201,11 +231,16 @@ def twice(function: ast.FunctionDef) -> str | None:
 
 
 def exchange(function: ast.FunctionDef) -> str | None:
-    """Exchange two loops of which one is all that the other holds."""
+    """Exchange two loops of which one is all that the other holds and goes along rows."""
     for node in ast.walk(function):
         if isinstance(node, ast.For) and len(node.body) == 1:
             (inner,) = node.body
             if not isinstance(inner, ast.For) or _names(node.target) & _names(inner.iter):
+                continue
+            elements = (one for one in ast.walk(inner) if isinstance(one, ast.Subscript))
+            last = (one.slice.elts[-1] if isinstance(one.slice, ast.Tuple) else one.slice
+                    for one in elements)  # fmt: skip
+            if not any(_names(inner.target) & _names(one) for one in last):
                 continue
             said = f"{ast.unparse(node.target)} and {ast.unparse(inner.target)}"
             node.target, inner.target = inner.target, node.target
@@ -440,14 +475,16 @@ def _noticed(one: Trial, before: FormCounts, after: FormCounts | str) -> str:
     assert one.edit is not None
     if isinstance(after, str):
         return f"not right: {after}"
-    for case, old in before.items():
-        for pair in cost_pairs(old, after[case]):
+    for case, old in before.cases.items():
+        for pair in cost_pairs(old, after.cases[case]):
             if pair.new > pair.old and pair.is_change:
                 grew = f"{pair.cost.words} {pair.old:,} to {pair.new:,}"
                 return f"found: {grew} ({one.form} {case})"
-    are_same = all(old.totals == after[case].totals for case, old in before.items())
+    are_same = all(old.totals == after.cases[case].totals for case, old in before.cases.items())
     if are_same and (one.edit.kind in MAY_BE_SAME or one.edit.kind in HARMLESS):
         return SAME
+    if one.edit.kind in WORSE and before.share_of(one.edit.function) < MIN_SHARE:
+        return f"{LITTLE}: {before.share_of(one.edit.function):.1%} of {one.form}"
     return f"NOT FOUND: {one.form}"
 
 
@@ -472,8 +509,11 @@ def _counts_of_part(
         sys.exit(done.output)
     for one, answer in zip(trials, answers, strict=True):
         content = json.loads(answer.removeprefix(ANSWER))
-        counts = {case: read_profile(text) for case, text in content.get("counts", {}).items()}
-        yield one, counts or content["wrong"]
+        if "wrong" in content:
+            yield one, content["wrong"]
+            continue
+        counts = {case: read_profile(text) for case, text in content["counts"].items()}
+        yield one, FormCounts(counts, content["lines"])
     copies.put(copy)
 
 
@@ -512,13 +552,16 @@ def _child(trials: Path) -> int:
 def _answer(cases: Sequence[Case]) -> Mapping[str, object]:
     """Return the counts of the cases of a form as JSON, or what is not right."""
     verify, counts = Verifier(Manner(count_on_cpu=True)), {}
+    lines: dict[str, Counter[int]] = defaultdict(Counter)
     for place, case in enumerate(cases):
         one = verify((place, case))
         if one.status != "right" or one.counts is None or one.counts.missing:
             why = one.reason or (one.counts and one.counts.missing) or ""
             return {"wrong": f"{one.status}: {why}"[:200].replace("\n", " ")}
         counts[case.identity] = profile_text(one.counts)
-    return {"counts": counts}
+        for line in one.counts.launches[0].lines:
+            lines[line.file][line.line] += line.counts.get("ir_instructions", 0)
+    return {"counts": counts, "lines": lines}
 
 
 if __name__ == "__main__":
