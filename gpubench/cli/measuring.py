@@ -314,8 +314,8 @@ def verify(
 @click.option(
     "--caches",
     is_flag=True,
-    help="With --cpu: count the lines of 64 bytes that Numba's code touches too, and the misses of "
-    "a model of an L1 of 32 KiB and an L2 of 1 MiB.",
+    help="With --cpu: count lines of 64 bytes that Numba's code touches too, and misses of a "
+    "modelled L1 (32 KiB) and L2 (1 MiB).",
 )
 @click.option(
     "--callgrind",

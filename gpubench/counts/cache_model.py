@@ -21,8 +21,8 @@ L2_BYTES, L2_WAYS = 1024 * 1024, 16
 
 MODEL_WORDS = (
     f"a model, not this machine: L1 of {L1_BYTES // 1024} KiB in {L1_WAYS} ways, L2 of "
-    f"{L2_BYTES // 1024} KiB in {L2_WAYS} ways, lines of {LINE_BYTES} bytes, empty at first, "
-    "the least recently used line leaves, no prefetching; each array begins at a page"
+    f"{L2_BYTES // 1024} KiB in {L2_WAYS} ways, lines of {LINE_BYTES} bytes. Both are empty at "
+    "first, the line used least recently leaves, nothing is prefetched. Arrays begin at pages"
 )
 
 FIGURES = ("lines_touched", "l1_misses", "l2_misses")
