@@ -1,5 +1,6 @@
 """Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time,
-and where they are asked for, of CUDA on the device in software, one ``track_*`` for each count.
+and where they are asked for, of CUDA on the device in software and of Numba's code on the CPU, one
+``track_*`` for each count.
 
 asv instantiates a class without arguments, calls ``setup`` with the case's identity before every
 sample, reads the clock from ``timer`` and runs ``time_*`` once between two readings of it.
@@ -8,7 +9,8 @@ kernel overwrote, or begin the next round. asv reads ``repeat`` after the first 
 how it takes as many samples as are shared among the rounds.
 
 Counts need one run of a case, and asv starts a process for each ``track_*`` of it. The first of
-them, or the ``time_*`` before it, puts them on record, and the others read them there.
+them, or the ``time_*`` before it, puts them on record, and the others read them there. Counts on
+the CPU are on record before asv measures.
 """
 
 from __future__ import annotations
@@ -20,18 +22,28 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
-from gpubench.backends.software import counts_model, counts_wanted, requested, tracks_wanted
+from gpubench.backends.software import (
+    counts_model,
+    counts_wanted,
+    cpu_counts_wanted,
+    requested,
+    tracks_wanted,
+)
+from gpubench.counts.cpu import CPU_MODEL
+from gpubench.counts.processor import processor_to_compile_for
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
 from gpubench.measure.case_run import CaseRun, State
+from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.outcomes import Refused, Skipped, WrongResult
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
@@ -55,7 +67,7 @@ from gpubench.statuses import UNMEASURED_STATUSES
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.sampling import Sampling
-from gpubench.work.costs import TRACKED_COSTS, Cost
+from gpubench.work.costs import TRACKED_COSTS, TRACKED_CPU_COSTS, Cost
 
 T = TypeVar("T")
 
@@ -150,15 +162,30 @@ def benchmark_class(
             for label in group.times
         },
     }
-    counted = [case for case in cases if is_cuda(case.device)]
-    is_counted = counted and group.times and requested() and counts_wanted()
-    if is_counted and tracks_wanted(asv_settings().benchmarks):
+    counted, costs, rules = _tracked_costs(cases)
+    if counted and group.times and tracks_wanted(asv_settings().benchmarks):
         tracked = TrackedBenchmark(expansion, provenance)
-        attributes |= {
-            f"track_{name}": _track_method(expansion, name, cost, counted, source, tracked)
-            for name, cost in TRACKED_COSTS.items()
-        }
+        for name, cost in costs.items():
+            method = _track_method(name, cost, counted, tracked)
+            what = f"track_{name} by {rules}"
+            version = benchmark_version(group.kernel, group.implementation_name, what)
+            vars(method).update(version=version, pretty_source=source)
+            attributes[method.__name__] = method
     return type(group.class_name, (), attributes)
+
+
+def _tracked_costs(cases: Sequence[Case]) -> tuple[list[Case], Mapping[str, Cost], str]:
+    """Return the cases of an implementation whose counts asv can track, which costs, and the rules
+    by which they are counted: with others a new history begins."""
+    on_device = [case for case in cases if is_cuda(case.device)]
+    if on_device:
+        is_counted = requested() and counts_wanted()
+        return on_device if is_counted else [], TRACKED_COSTS, f"model {counts_model()}"
+    on_cpu = [*filter(is_counted_on_cpu, cases)] if cpu_counts_wanted() else []
+    if not on_cpu:
+        return [], {}, ""
+    made_by = " ".join(metadata.version(name) for name in ("numba", "llvmlite"))
+    return on_cpu, TRACKED_CPU_COSTS, f"model {CPU_MODEL}, {made_by}, {processor_to_compile_for()}"
 
 
 def _time_method(
@@ -196,14 +223,9 @@ def _time_method(
 
 
 def _track_method(
-    expansion: Expansion,
-    name: str,
-    cost: Cost,
-    cases: Sequence[Case],
-    source: str,
-    tracked: TrackedBenchmark,
+    name: str, cost: Cost, cases: Sequence[Case], tracked: TrackedBenchmark
 ) -> Callable[..., float]:
-    """Return a ``track_*`` method with the attributes that asv looks for on it."""
+    """Return a ``track_*`` method for these cases with the hooks that asv looks for on it."""
 
     def setup(identity: str) -> None:
         tracked.setup(cost, identity)
@@ -213,13 +235,9 @@ def _track_method(
 
     vars(setup)["pretty_source"] = ""
     method.__name__ = f"track_{name}"
-    counted = f"{method.__name__} by model {counts_model()}"
-    group = expansion.group
     vars(method).update(
         setup=setup,
         unit=cost.unit,
-        version=benchmark_version(group.kernel, group.implementation_name, counted),
-        pretty_source=source,
         params=([case.identity for case in cases],),
     )
     return method
@@ -253,8 +271,16 @@ class TrackedBenchmark:
         self.value = value
 
     def _counts(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
-        """Return what is counted of a case, or its outcome where that is nothing."""
+        """Return what is counted of a case, or its outcome where that is nothing. On the CPU all is
+        counted before asv measures."""
         name, label = case.benchmark("kernel").asv_name, case.benchmark(case.group.times[0])
+        if not is_cuda(case.device):
+            counts = recorder.counts_of_run(name, case.identity)
+            if counts is None:
+                raise NotImplementedError(
+                    "not counted: `gpubench count --cpu` says why; counts need asv's fork server"
+                )
+            return counts
         return (
             recorder.counts_of_run(name, case.identity)
             # One that was begun, no more, ended its process or was ended: it would do so again.

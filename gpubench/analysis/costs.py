@@ -11,6 +11,7 @@ from gpubench.work.derived import (
     excess_sectors,
     excess_wavefronts,
     flop_instructions,
+    serial_share,
     vectorized_share,
 )
 
@@ -81,6 +82,10 @@ _FLOP_INSTRUCTIONS = Cost(
 )
 """Grows where lanes or the share vectorized fall: as many operations take more instructions."""
 _SCALAR_PERMILLE = Cost("scalar_permille", "vectorization", "‰ of operations outside vectors")
+_SERIAL_PERMILLE = Cost(
+    "serial_permille", "parallelism", "‰ of instructions outside parallel loops", slack=20
+)
+"""Grows where ``parallel=True`` is lost; the slack is ``CPU_TOLERANCE`` of all instructions."""
 
 _EXCESS_SECTORS = Cost("excess_sectors", "excess_sectors", "excess sectors")
 _EXCESS_WAVEFRONTS = Cost("excess_wavefronts", "excess_wavefronts", "excess wavefronts")
@@ -104,6 +109,7 @@ COSTS: tuple[Cost, ...] = (
     *_CPU_COSTS,
     _FLOP_INSTRUCTIONS,
     _SCALAR_PERMILLE,
+    _SERIAL_PERMILLE,
 )
 """In the order in which they are shown."""
 
@@ -174,7 +180,7 @@ def worst_resources(counts: CaseCounts) -> Mapping[str, int]:
 def total_costs(counts: CaseCounts) -> Mapping[str, int]:
     """Return costs of all launches of one run by their names; those that are 0 may be absent."""
     if counts.target == "cpu":
-        return _counted_costs(counts.totals) | _vector_costs(counts.totals)
+        return _counted_costs(counts.totals) | _share_costs(counts.totals)
     return costs_of_line(counts.totals)
 
 
@@ -194,9 +200,10 @@ def _counted_costs(totals: Mapping[str, int]) -> dict[str, int]:
     return {cost.name: totals[cost.name] for cost in counted if cost.name in totals}
 
 
-def _vector_costs(totals: Mapping[str, int]) -> dict[str, int]:
+def _share_costs(totals: Mapping[str, int]) -> dict[str, int]:
     share = vectorized_share(totals)
     return {
         _FLOP_INSTRUCTIONS.name: flop_instructions(totals),
         _SCALAR_PERMILLE.name: 0 if share is None else round(1000 * (1 - share)),
+        _SERIAL_PERMILLE.name: round(1000 * serial_share(totals)),
     }

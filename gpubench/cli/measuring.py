@@ -30,6 +30,7 @@ from gpubench.suite.folder import asked_folder
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
     from gpubench.analysis.declared_work import KernelDoubts
     from gpubench.analysis.headline import KernelKey
+    from gpubench.measure.cpu_counting import CounterName
     from gpubench.measure.direct import Job, Measured, Twins
     from gpubench.measure.verify_cases import Manner, Verified
     from gpubench.plan.case import Case
@@ -311,6 +312,12 @@ def verify(
     help="With --cpu: count instructions of x86-64 that Numba's code executes too.",
 )
 @click.option(
+    "--caches",
+    is_flag=True,
+    help="With --cpu: count lines of 64 bytes that Numba's code touches too, and misses of a "
+    "modelled L1 (32 KiB) and L2 (1 MiB).",
+)
+@click.option(
     "--callgrind",
     is_flag=True,
     help="With --cpu: count instructions of NumPy and Numba too, with callgrind or a counter.",
@@ -327,6 +334,7 @@ def count(
     gpu_names: tuple[str, ...],
     cpu: bool,
     machine: bool,
+    caches: bool,
     callgrind: bool,
     as_json: bool,
 ) -> None:
@@ -354,12 +362,14 @@ def count(
         raise GpubenchError("--try counts CUDA kernels: leave --cpu out")
     if cpu:
         on_cpu = [case for case in chosen if case.device == CPU]
+        also: dict[CounterName, bool] = {"machine": machine, "caches": caches}
+        counters = [name for name, is_asked in also.items() if is_asked]
         _count_on_cpu(
-            on_cpu, preset, lines=lines, machine=machine, callgrind=callgrind, as_json=as_json
+            on_cpu, preset, lines=lines, counters=counters, callgrind=callgrind, as_json=as_json
         )
         return
-    if callgrind or machine:
-        raise GpubenchError("--callgrind and --machine count on the CPU: give --cpu too")
+    if callgrind or machine or caches:
+        raise GpubenchError("--callgrind, --machine and --caches count on the CPU: give --cpu too")
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
@@ -412,12 +422,12 @@ def _count_on_cpu(
     preset: str | None,
     *,
     lines: bool,
-    machine: bool,
+    counters: Sequence[CounterName],
     callgrind: bool,
     as_json: bool,
 ) -> None:
     """Verify these cases, count what the right cases do, and print it."""
-    from gpubench.measure.cpu_counting import is_counted_on_cpu, with_machine_counts
+    from gpubench.measure.cpu_counting import is_counted_on_cpu, with_more_counts
     from gpubench.measure.instructions import count_instructions_of
     from gpubench.measure.recorder import run_facts
     from gpubench.measure.verify_cases import Manner
@@ -428,11 +438,11 @@ def _count_on_cpu(
     manner = Manner(count_on_cpu=True, code=lines)
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     right = [case for case, outcome in rows if outcome.status == "right"]
-    if machine and not is_interrupted:
-        asked = [case for case in right if is_counted_on_cpu(case)]
-        manner = Manner(count_on_cpu=True, machine=True)
-        of_machine, is_interrupted = _verified_now(asked, manner, "counting machine code")
-        rows = with_machine_counts(rows, of_machine)
+    asked = [case for case in right if is_counted_on_cpu(case)]
+    for counter in counters if not is_interrupted else ():
+        manner = Manner(count_on_cpu=True, counter=counter)
+        others, is_interrupted = _verified_now(asked, manner, f"counting {counter}")
+        rows = with_more_counts(rows, others, counter)
     counted = {}
     if callgrind and not is_interrupted:
         with interruptible() as interrupted, narrated("counting"):

@@ -20,12 +20,22 @@ from gpubench.counts.hooks import (
     count_call,
     versions,
 )
-from gpubench.counts.instructions import called_function, count_instruction
+from gpubench.counts.instructions import (
+    called_function,
+    count_instruction,
+    named_functions,
+)
 from gpubench.counts.ir import NO_FILE, Place
 from gpubench.counts.remarks import LoopRemark, RemarkReader
 
-CPU_MODEL = 1
+CPU_MODEL = 2
 """Version of the rules by which is counted; counts of two versions are not compared."""
+
+
+_PARALLEL_LOOP = "__numba_parfor_gufunc"
+"""In the names of functions that Numba makes of loops which threads share."""
+_PARALLEL_UFUNC = ".kernel."
+"""Beginning of the names of functions with which threads share a ufunc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class CpuCounter:
         self._remarks = RemarkReader() if remarks else None
         self._hooks = Hooks(self._remarks.take if self._remarks else tuple)
         self._users: dict[int, Place] = {}
+        self._shared: tuple[int, frozenset[str]] = 0, frozenset()
+        """How many modules there were, and the functions of theirs that threads share."""
         self._try_hooks()
 
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
@@ -69,7 +81,7 @@ class CpuCounter:
         called: Counter[str] = Counter()
         sources: set[str] = set()
         for index, (module, of_module) in enumerate(zip(self._hooks.modules, values, strict=False)):
-            for place, counts, function in _read_module(module, of_module):
+            for place, counts, function in _read_module(module, of_module, self._shared_code()):
                 lines[self._real_place(place, index)].update(counts)
                 if function is not None:
                     called[function] += counts["calls"]
@@ -84,6 +96,27 @@ class CpuCounter:
             dict(called),
             tuple(dict.fromkeys(self._remarks_of(sources, lines))),
         )
+
+    def _shared_code(self) -> frozenset[str]:
+        """Return the functions that threads share, and those that these call."""
+        if self._shared[0] == len(self._hooks.modules):
+            return self._shared[1]
+        calls: dict[str, set[str]] = defaultdict(set)
+        for module in self._hooks.modules:
+            for counter in module.counters:
+                if counter.measured is None:
+                    for text in counter.block.instructions:
+                        calls[counter.block.function].update(named_functions(text))
+        waiting = [name for name in calls if _PARALLEL_LOOP in name]
+        waiting += [n for name in calls if name.startswith(_PARALLEL_UFUNC) for n in calls[name]]
+        shared: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in shared:
+                shared.add(name)
+                waiting += calls.get(name, ())
+        self._shared = len(self._hooks.modules), frozenset(shared)
+        return self._shared[1]
 
     def _remarks_of(self, sources: set[str], ran: Collection[Place]) -> Iterator[LoopRemark]:
         """Yield what LLVM said while it optimized these functions, of loops with lines that ran."""
@@ -155,9 +188,12 @@ class CpuCounter:
 
 
 def _read_module(
-    module: CountedModule, values: Sequence[int] | np.ndarray[Any, Any]
+    module: CountedModule, values: Sequence[int] | np.ndarray[Any, Any], shared: Collection[str]
 ) -> Iterator[tuple[Place, Mapping[str, int], str | None]]:
-    """Yield lines with what instructions counted there, and the function that one calls."""
+    """Yield lines with what instructions counted there, and the function that one calls.
+
+    ``shared``: names of functions that threads share.
+    """
     for counter, value in zip(module.counters, values, strict=True):
         times = int(value)
         if not times:
@@ -170,4 +206,6 @@ def _read_module(
         for place, text in zip(places, counter.block.instructions, strict=True):
             if place is not None and (counts := count_instruction(text)):
                 its = {name: times * count for name, count in counts.items()}
+                if counter.block.function in shared:
+                    its["parallel_instructions"] = its["ir_instructions"]
                 yield place, its, called_function(text)

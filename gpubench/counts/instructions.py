@@ -23,6 +23,7 @@ CPU_COUNTS: Mapping[str, str] = {
     "ir_convert": "of ir_instructions: conversions of numbers",
     "ir_control": "of ir_instructions: branches, calls and returns",
     "ir_other": "of ir_instructions: intrinsic functions that are named nowhere here",
+    "parallel_instructions": "of ir_instructions: those of loops that threads share",
     "flops_float16": "additions, subtractions and multiplications in half precision, each lane "
     "once; a fused multiply-add is two",
     "flops_float32": "the same in single precision",
@@ -68,6 +69,7 @@ _FLAGS = re.compile(
     r"|eq|ne|[us][gl][te]|o(?:eq|gt|ge|lt|le|ne|rd)|u(?:eq|ne|no)|true|false) )*"
 )
 _CALLEE = re.compile(r'@("[^"]+"|[-\w.$]+)\(')
+_FUNCTION = re.compile(r'@("[^"]+"|[-\w.$]+)')
 _METADATA_TAIL = re.compile(r", ![\w.]+ !\d+")
 _NUMBER_IN_NAME = re.compile(r"\.(?:v\d+)?[fi]\d+.*|\.p0.*")
 
@@ -228,6 +230,11 @@ def _class_of_intrinsic(name: str) -> str:
         if pattern.match(name):
             return its_class
     return "ir_other"
+
+
+def named_functions(text: str) -> Iterator[str]:
+    """Yield the functions that an instruction names: calls, or hands on."""
+    return (name.strip('"') for name in _FUNCTION.findall(text))
 
 
 def called_function(text: str) -> str | None:

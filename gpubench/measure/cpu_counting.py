@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+
+from gpubench.counts.caches import CacheCounter
 from gpubench.counts.cpu import CPU_MODEL, CpuCounter, CpuCounts
 from gpubench.counts.hooks import NotCountable, Values, versions
 from gpubench.counts.ir import Place
 from gpubench.counts.machine import MachineCounter
+from gpubench.counts.numpy_calls import NumpyCounter, NumpyCounts, UnseenWork, WatchedArray
 from gpubench.counts.remarks import LoopRemark
 from gpubench.measure.bound_case import BoundCase
 from gpubench.measure.check import CheckResult
@@ -25,8 +29,30 @@ if TYPE_CHECKING:  # which imports this module
 COUNTED_BACKEND = "numba"
 """Name of the backend whose code has counters."""
 
+NUMPY_BACKEND = "numpy"
+"""Name of the backend whose calls are watched."""
+
+CounterName = Literal["code", "machine", "caches"]
+"""What is counted: LLVM's code, machine instructions, or lines and misses of modelled caches."""
+
+_COUNTED_WORDS: Mapping[CounterName, str] = {
+    "code": "LLVM's code is",
+    "machine": "machine instructions are",
+    "caches": "caches are",
+}
+
 VARYING = "two runs on the same inputs differ"
 """Beginning of the reason why a case has no counts, where its runs do different work."""
+
+
+class Counter(Protocol):
+    """Counts calls in a process in which Numba has compiled nothing before."""
+
+    def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
+        """Call once; return what it returns, and what was counted."""
+
+    def read(self, values: Values) -> CpuCounts:
+        """Add up what a call counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +80,57 @@ def why_not_with_one_thread(case: Case) -> str | None:
 class CaseCounter:
     """Counts the runs of one case after another in a process."""
 
-    def __init__(self, *, remarks: bool, machine: bool) -> None:
-        """Prepare this process, in which Numba must not have compiled anything before.
-
-        ``machine``: instructions of the machine are counted in place of LLVM's.
-        """
+    def __init__(self, counter: CounterName, *, remarks: bool) -> None:
+        """Prepare this process, in which Numba must not have compiled anything before."""
         self._missing: str | None = None
         self._runs: list[Values] = []
+        self._counter: Counter | None = None
+        self._numpy: NumpyCounter | None = None
         try:
-            self._counter = MachineCounter() if machine else CpuCounter(remarks=remarks)
+            match counter:
+                case "code":
+                    self._counter = CpuCounter(remarks=remarks)
+                case "machine":
+                    self._counter = MachineCounter()
+                case "caches":
+                    self._counter = CacheCounter()
         except NotCountable as error:
             self._missing = str(error)
+
+    def count_numpy(self, bound: BoundCase) -> NumpyCounts | None:
+        """Count a right case of NumPy's on fresh arrays; ``None`` where another counter is asked
+        for than that of code."""
+        if not isinstance(self._counter, CpuCounter):
+            return None
+        counter = self._counter
+        if self._numpy is None:
+            self._numpy = NumpyCounter()
+        given, watched = bound.upload(), bound.upload()
+        arrays = {
+            name: one.view(WatchedArray)
+            for name, one in watched.items()
+            if isinstance(one, np.ndarray)
+        }
+        as_it_is, call = bound.bind(given), bound.bind({**watched, **arrays})
+
+        def within(run: Callable[[], None]) -> None:
+            if len(arrays) < len(watched):
+                raise UnseenWork("it works on tables")
+            _, values = counter.count(run)
+            if any(one.any() for one in values):
+                raise UnseenWork("it calls what Numba compiled")
+
+        return self._numpy.count(as_it_is, call, within)
 
     def watch(self, bound: BoundCase) -> None:
         """Count each run of a case from now on."""
         self._runs.clear()
-        if self._missing is not None or not is_counted_on_cpu(bound.case):
+        counter, call = self._counter, bound.call
+        if counter is None or not is_counted_on_cpu(bound.case):
             return
-        call = bound.call
 
         def counted_call() -> Any:
-            result, values = self._counter.count(call)
+            result, values = counter.count(call)
             self._runs = [*self._runs[-1:], values]
             return result
 
@@ -82,20 +138,27 @@ class CaseCounter:
 
     def counts_of(
         self, bound: BoundCase, result: CheckResult
-    ) -> tuple[CountsRecord | None, CpuCode | None]:
-        """Return what the last run did, and what is said of its code; nothing for a case that runs
-        no code of Numba's, or that is wrong.
+    ) -> tuple[CountsRecord | None, CpuCode | NumpyCounts | None]:
+        """Return what the last run did, and what is said of its code, or what NumPy did; nothing
+        for a case of another backend, or that is wrong.
 
         A case whose last two runs did different work has the difference as the reason.
         """
         case = bound.case
-        if not is_counted_on_cpu(case) or result.fault is not None:
+        if result.fault is not None:
+            return None, None
+        if case.device == CPU and case.backend == NUMPY_BACKEND:
+            return None, self.count_numpy(bound)
+        if not is_counted_on_cpu(case):
             return None, None
         benchmark = case.benchmark("kernel").asv_name
-        if self._missing is not None:
-            return _missing_record(benchmark, case, self._missing, None), None
-        before, counts = map(self._counter.read, self._runs)
+        if self._counter is None:
+            return _missing_record(benchmark, case, str(self._missing), None), None
         made_by = versions()
+        try:
+            before, counts = map(self._counter.read, self._runs)
+        except NotCountable as error:
+            return _missing_record(benchmark, case, str(error), made_by), None
         if difference := difference_between(before.totals, counts.totals):
             return _missing_record(benchmark, case, f"{VARYING}: {difference}", made_by), None
         reasons = _reasons_by_place(counts)
@@ -117,17 +180,25 @@ class CaseCounter:
         return record, CpuCode(counts.called, tuple(loops))
 
 
-def with_machine_counts(
-    rows: Sequence[tuple[Case, Verified]], of_machine: Sequence[tuple[Case, Verified]]
+def with_more_counts(
+    rows: Sequence[tuple[Case, Verified]],
+    others: Sequence[tuple[Case, Verified]],
+    counter: CounterName,
 ) -> list[tuple[Case, Verified]]:
-    """Add the instructions of the machine to what was counted of the same cases."""
-    totals = {id(case): one.counts.totals for case, one in of_machine if one.counts is not None}
+    """Add what another counter counted of the same cases, or a warning why it did not."""
+    more = {id(case): one for case, one in others}
     joined = []
     for case, outcome in rows:
-        if outcome.counts is not None and outcome.counts.launches and id(case) in totals:
+        other = more.get(id(case))
+        if other is not None and outcome.counts is not None and outcome.counts.launches:
             (launch,) = outcome.counts.launches
-            both = replace(launch, counts={**launch.counts, **totals[id(case)]})
+            totals = other.counts.totals if other.counts is not None else {}
+            both = replace(launch, counts={**launch.counts, **totals})
             outcome = replace(outcome, counts=replace(outcome.counts, launches=(both,)))
+            if not totals:
+                why = other.reason or (other.counts and other.counts.missing) or other.status
+                warning = f"{_COUNTED_WORDS[counter]} not counted: {why}"
+                outcome = replace(outcome, warnings=(*outcome.warnings, warning))
         joined.append((case, outcome))
     return joined
 

@@ -26,7 +26,7 @@ from gpubench.measure.verify_cases import Manner, Verified, verified
 from gpubench.plan.case import Case
 from gpubench.plan.version import benchmark_version
 from gpubench.statuses import VerifiedStatus
-from gpubench.work.costs import TRACKED_COSTS
+from gpubench.work.costs import TRACKED_COSTS, TRACKED_CPU_COSTS
 
 
 def verify_ahead(cases: Iterable[Case], provenance: Provenance) -> None:
@@ -61,7 +61,8 @@ def is_asked(case: Case, settings: AsvSettings) -> bool:
     if not case.group.times:
         return False
     benchmark = case.benchmark(_label(case)).asv_name
-    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in TRACKED_COSTS)
+    costs = TRACKED_COSTS if is_cuda(case.device) else TRACKED_CPU_COSTS
+    tracked = (f"{benchmark.rpartition('.')[0]}.track_{cost}" for cost in costs)
     names = [f"{name}({case.identity!r})" for name in (benchmark, *tracked)]
     patterns = settings.benchmarks
     return not patterns or any(re.search(text, name) for text in patterns for name in names)

@@ -24,6 +24,7 @@ from gpubench.backends.software import (
     set_option,
     take_faults,
 )
+from gpubench.counts.numpy_calls import NumpyCounts
 from gpubench.counts.processor import counting_variables
 from gpubench.environment import environment
 from gpubench.errors import NoDeviceError
@@ -32,7 +33,12 @@ from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.cpu_counting import CaseCounter, CpuCode, why_not_with_one_thread
+from gpubench.measure.cpu_counting import (
+    CaseCounter,
+    CounterName,
+    CpuCode,
+    why_not_with_one_thread,
+)
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.outcomes import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
@@ -85,8 +91,9 @@ class Verified:
     """The machine code of its kernels; absent where nobody asked for it, or without counts."""
     lacks_device: bool = False
     """Whether its module asks for a CUDA device that its process has not."""
-    cpu_code: CpuCode | None = None
-    """What is said of the code of a case that was counted on the CPU; absent elsewhere."""
+    cpu_code: CpuCode | NumpyCounts | None = None
+    """What is said of the code of a case that was counted on the CPU, or what NumPy did; absent
+    elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +115,8 @@ class Manner:
     count_on_cpu: bool = False
     """Numba's code on the CPU counts what one run does, with one thread and for one named
     processor."""
-    machine: bool = False
-    """With ``count_on_cpu``: instructions of the machine are counted in place of LLVM's."""
+    counter: CounterName = "code"
+    """With ``count_on_cpu``: what counts."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
@@ -249,14 +256,14 @@ class Verifier:
 
     def _compared(
         self, case: Case
-    ) -> tuple[CheckResult, CountsRecord | None, MachineCode | None, CpuCode | None]:
+    ) -> tuple[CheckResult, CountsRecord | None, MachineCode | None, CpuCode | NumpyCounts | None]:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))
         add_lines()
         count_launches(self._manner.count)
         if self._manner.count_on_cpu and self._cpu_counter is None:
-            self._cpu_counter = CaseCounter(remarks=self._manner.code, machine=self._manner.machine)
+            self._cpu_counter = CaseCounter(self._manner.counter, remarks=self._manner.code)
         baseline, expected = case.baseline(), None
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first

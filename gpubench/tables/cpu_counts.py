@@ -10,9 +10,11 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpubench.counts.cache_model import FIGURES, MODEL_WORDS
 from gpubench.counts.machine import MACHINE_INSTRUCTIONS
+from gpubench.counts.numpy_calls import NumpyCounts
 from gpubench.counts.remarks import LoopRemark, advice_for
-from gpubench.measure.cpu_counting import is_counted_on_cpu
+from gpubench.measure.cpu_counting import CpuCode, is_counted_on_cpu
 from gpubench.measure.instructions import Instructions
 from gpubench.measure.verify_cases import Verified
 from gpubench.plan.case import Case
@@ -36,7 +38,8 @@ _COLUMNS = (
     *("special functions", "calls", "allocations"),
 )
 _LINE_COLUMNS = ("share of IR", "flops", "vectorized", "bytes loaded", "bytes stored", "calls")
-_MACHINE_COLUMN = "machine instructions"
+_MORE_COLUMNS = {name: name.replace("_", " ") for name in (MACHINE_INSTRUCTIONS, *FIGURES)}
+"""By the name of the count; each where it was counted."""
 _CALLGRIND_COLUMN = "instructions with Python"
 
 
@@ -44,8 +47,11 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
     """Show a row for each case, code line by line where asked, why others have no counts, and where
     declared work is not what is counted."""
     numbers = [*_COLUMNS]
-    if any(MACHINE_INSTRUCTIONS in _totals(outcome) for _, outcome, _ in rows):
-        numbers.append(_MACHINE_COLUMN)
+    numbers += [
+        words
+        for name, words in _MORE_COLUMNS.items()
+        if any(name in _totals(outcome) for _, outcome, _ in rows)
+    ]
     if any(counted is not None for _, _, counted in rows):
         numbers.append(_CALLGRIND_COLUMN)
     shown = (_row(*row, numbers) for row in rows)
@@ -65,6 +71,8 @@ def report(rows: Sequence[Counted], *, lines: bool = False) -> Iterator[Renderab
         )
         for maker in sorted(makers)
     )
+    if any(name in numbers for name in map(_MORE_COLUMNS.get, FIGURES)):
+        yield Text(f"  lines touched and misses: {MODEL_WORDS}")
     ways = {f"{c.counter}, compiled for {c.processor}" for _, _, c in rows if c and c.count}
     yield from (
         Text(f"  {_CALLGRIND_COLUMN}: of one call, by {way}; an empty call is taken off")
@@ -77,6 +85,7 @@ def case_row(case: Case, outcome: Verified, counted: Instructions | None) -> dic
     were asked for."""
     row = verdicts.case_row(case, outcome)
     row["counts"] = None if outcome.counts is None else _as_data(case, outcome)
+    row["numpy"] = asdict(outcome.cpu_code) if isinstance(outcome.cpu_code, NumpyCounts) else None
     row["instructions"] = None if counted is None else asdict(counted)
     return row
 
@@ -91,7 +100,7 @@ def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
-    counts, code = outcome.counts, outcome.cpu_code
+    counts, code = outcome.counts, _code_of(outcome)
     assert counts is not None
     data: dict[str, Any] = {
         "target": counts.target,
@@ -105,6 +114,7 @@ def _as_data(case: Case, outcome: Verified) -> dict[str, Any]:
     return {
         **data,
         "totals": counts.totals,
+        "cache_model": MODEL_WORDS if FIGURES[0] in counts.totals else None,
         "derived": derived_of(counts.totals),
         "declared": declared and {**asdict(declared), "flops_ratio": declared.flops_ratio},
         "called": dict(code.called) if code else {},
@@ -125,28 +135,47 @@ def _row(
     case: Case, outcome: Verified, counted: Instructions | None, columns: Sequence[str]
 ) -> tuple[str | Text, ...]:
     totals = _totals(outcome)
-    cells = _cells(totals) if totals else ("",) * len(_COLUMNS)
-    if _MACHINE_COLUMN in columns:
-        machine = totals.get(MACHINE_INSTRUCTIONS)
-        cells = *cells, "" if machine is None else f"{machine:,}"
+    is_numpy = isinstance(outcome.cpu_code, NumpyCounts)
+    cells = _cells(totals) if totals or is_numpy else ("",) * len(_COLUMNS)
+    for name, words in _MORE_COLUMNS.items():
+        if words in columns:
+            cells = *cells, f"{totals[name]:,}" if name in totals else ""
     if _CALLGRIND_COLUMN in columns:
         cells = *cells, f"{counted.count:,}" if counted and counted.count is not None else ""
     return *case_cells(case, outcome), *cells
 
 
+def _code_of(outcome: Verified) -> CpuCode | None:
+    return outcome.cpu_code if isinstance(outcome.cpu_code, CpuCode) else None
+
+
 def _totals(outcome: Verified) -> Mapping[str, int]:
+    if isinstance(outcome.cpu_code, NumpyCounts):
+        return outcome.cpu_code.totals
     return outcome.counts.totals if outcome.counts is not None else {}
 
 
 def _cells(counts: Mapping[str, int]) -> tuple[str, ...]:
+    if "ir_instructions" not in counts:
+        return _numpy_cells(counts)
     names = ("load_bytes", "store_bytes", "special_functions", "calls", "allocations")
     return (
-        f"{counts.get('ir_instructions', 0):,}",
+        f"{counts['ir_instructions']:,}",
         f"{derived.counted_flops(counts):,}",
         text.vectorized(derived.vectorized_share(counts)),
         str(derived.widest_lanes(counts) or ""),
         *(f"{counts.get(name, 0):,}" for name in names),
     )
+
+
+def _numpy_cells(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what NumPy did; where its calls are not counted, the arrays that it made."""
+    made = f"{counts.get('allocations', 0):,}"
+    if "calls" not in counts:
+        return *("",) * (len(_COLUMNS) - 1), made
+    names = ("load_bytes", "store_bytes", "special_functions", "calls")
+    flops = f"{derived.counted_flops(counts):,}"
+    return "", flops, "", "", *(f"{counts.get(name, 0):,}" for name in names), made
 
 
 def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
@@ -158,7 +187,10 @@ def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
             names[outcome.counts.missing].append(name)
         if counted is not None and counted.missing is not None:
             names[counted.missing].append(name)
-        if outcome.status == "right" and not is_counted_on_cpu(case) and counted is None:
+        if isinstance(outcome.cpu_code, NumpyCounts):
+            if why := outcome.cpu_code.missing:
+                names[f"NumPy's calls, operations and bytes: {why}"].append(name)
+        elif outcome.status == "right" and not is_counted_on_cpu(case) and counted is None:
             reason = f"LLVM's code is counted of numba, and this is {case.backend}"
             names[f"{reason}; --callgrind counts instructions of NumPy too"].append(name)
     for reason, its in names.items():
@@ -167,7 +199,7 @@ def _missing(rows: Sequence[Counted]) -> Iterator[Text]:
 
 def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
     """Yield the code that a case ran with the counts of every line, and LLVM's reasons."""
-    counts, code = outcome.counts, outcome.cpu_code
+    counts, code = outcome.counts, _code_of(outcome)
     if counts is None or counts.missing is not None:
         return
     (launch,) = counts.launches

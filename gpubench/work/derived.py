@@ -98,6 +98,13 @@ def vectorized_share(counts: Counts) -> float | None:
     return 1 - counts.get("flops_lanes_1", 0) / flops if flops else None
 
 
+def serial_share(counts: Counts) -> float:
+    """Return the share of a call's instructions on the CPU that stand in no loop which threads
+    share, 0 to 1."""
+    instructions = counts.get("ir_instructions", 0)
+    return 1 - counts.get("parallel_instructions", 0) / instructions if instructions else 1.0
+
+
 def flop_instructions(counts: Counts) -> int:
     """Return how many instructions the floating-point operations take, whose vectors hold as many
     lanes as they do; a fused multiply-add is two."""

@@ -40,7 +40,9 @@ def test_code_is_shown_with_counts_and_with_the_reason_of_llvm(project: Path) ->
     assert "not counted: sums.total restless n=1000: two runs on the same inputs differ" in (
         result.stdout
     )
-    assert "sums.total numpy n=1000: LLVM's code is counted of numba" in result.stdout
+    (row,) = (row for row in rows if row[:2] == ["sums.total", "numpy"])
+    # NumPy: operations, bytes loaded and stored, special functions, calls, arrays.
+    assert row[-6:] == ["999", "8,000", "16", "0", "2", "0"]
     assert "`flops` declares 3,000 operations, 3.00× as many: 1,000 are counted" in result.stdout
     assert not list(project.rglob("*.nbc")), "counted code must not be kept"
 
@@ -69,7 +71,22 @@ def test_json_has_counts_and_instructions_where_these_are_asked_for(
     assert sum(line["counts"].get("load_bytes", 0) for line in counts["lines"]) == 8000
 
 
+@pytest.mark.ci
+def test_lines_and_misses_stand_with_the_model_that_they_are_of() -> None:
+    """Of 1,000 numbers of 8 bytes, which begin at a page, and of the sum."""
+    command = ["count", "--cpu", "--caches", "-a", "implementation=numba"]
+    shown = CliRunner().invoke(main, command).stdout
+    (case,) = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)["cases"]
+
+    totals = case["counts"]["totals"]
+    assert [totals[name] for name in ("lines_touched", "l1_misses", "l2_misses")] == [126] * 3
+    assert case["counts"]["cache_model"].startswith("a model, not this machine: L1 of 32 KiB")
+    (row,) = (line.split() for line in shown.splitlines() if line.split()[1:2] == ["numba"])
+    assert row[-3:] == ["126"] * 3
+    assert "  lines touched and misses: a model, not this machine: L1 of 32 KiB" in shown
+
+
 def test_callgrind_alone_is_refused() -> None:
     result = CliRunner().invoke(main, ["count", "--callgrind"])
     assert result.exit_code == 2
-    assert "--callgrind and --machine count on the CPU: give --cpu too" in result.output
+    assert "--callgrind, --machine and --caches count on the CPU: give --cpu too" in result.output

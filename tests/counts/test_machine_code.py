@@ -55,7 +55,7 @@ def test_what_follows_a_label_is_counted_before_it_runs() -> None:
 
 
 def machine_instructions(cases: Sequence[Case]) -> dict[int, int]:
-    outcomes = verified(cases, Manner(count_on_cpu=True, machine=True))
+    outcomes = verified(cases, Manner(count_on_cpu=True, counter="machine"))
     return {
         place: outcome.counts.totals[MACHINE_INSTRUCTIONS]
         for place, outcome in outcomes

@@ -77,6 +77,16 @@ def test_counts_stand_at_their_lines() -> None:
     assert figure(lines[str(body - 1)], "flops") == 0
 
 
+def test_loops_that_threads_share_are_told_from_others() -> None:
+    """Outside the loop of ``prange`` are its bounds, and nothing that its length multiplies."""
+    shared, alone = (
+        counted(sys.executable, QUICK)["cases"][n] for n in ("prange", "saxpy float64")
+    )
+    totals = shared["totals"]
+    assert 0 < totals["ir_instructions"] - totals["parallel_instructions"] < 100
+    assert "parallel_instructions" not in alone["totals"]
+
+
 def test_the_processor_that_is_compiled_for_is_named() -> None:
     assert counted(sys.executable, QUICK)["made_by"].endswith(
         counting_variables()["NUMBA_CPU_NAME"]
