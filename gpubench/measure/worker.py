@@ -23,9 +23,9 @@ from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
 from gpubench.processes import how_it_ended
 from gpubench.temporary import remove_abandoned
 
-MAX_PROCESS_START_SECONDS = 60.0
-"""Seconds that a process may take to start, before the first item's own limit begins: imports take
-ten on a busy machine."""
+MAX_PROCESS_START_SECONDS = 300.0
+"""Seconds that a process may take to start, before the first item's own limit begins. Imports take
+two of a processor's seconds, and a minute where twenty others ask for it."""
 
 PRELOADED = "GPUBENCH_PRELOADED"
 """Environment variable that names the backends for ``gpubench.measure.preloaded``."""
@@ -105,27 +105,30 @@ class Worker:
             self._process = context.Process(target=_serve, args=arguments, daemon=False)
             self._process.start()
         theirs.close()
-        self._is_ready = False
+        self._is_ready = self._is_late = False
 
     def give(self, item: Any, limit: float) -> None:
         """Let the process work on this for ``limit`` seconds.
 
-        Raises ``Unanswered`` for a process that does not start. One that has ended since says so
-        when it is asked for an answer.
+        A process that does not start, or has ended since, says so when it is asked for an answer.
         """
+        self._limit, self.deadline = limit, monotonic()
         with suppress(OSError, EOFError):
             if not self._is_ready:
                 if not self._connection.poll(MAX_PROCESS_START_SECONDS):
-                    raise Unanswered(
-                        f"no process started within {MAX_PROCESS_START_SECONDS:g} s", "killed"
-                    )
+                    self._is_late = True
+                    return
                 self._connection.recv()
                 self._is_ready = True
             self._connection.send(item)
-        self._limit, self.deadline = limit, monotonic() + limit
+        self.deadline = monotonic() + limit
 
     def answer(self) -> Any:
         """Wait for the answer, until the deadline; raises ``Unanswered`` where there is none."""
+        if self._is_late:
+            self.replace()
+            reason = f"no process started within {MAX_PROCESS_START_SECONDS:g} s"
+            raise Unanswered(reason, "killed")
         if not wait(self.signs, max(0.0, self.deadline - monotonic())):
             cause = FORKED_AFTER_OPENMP if self._forked.value else None
             self.replace()

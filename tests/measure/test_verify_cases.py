@@ -1,6 +1,7 @@
 """Cases are verified side by side, and one that crashes or hangs ends no other."""
 
 import pytest
+import timed_kernels
 from builders import SCALE, plan_of
 
 from gpubench.measure.verify_cases import Manner, orders, verified
@@ -42,6 +43,14 @@ def test_a_crash_is_told_of_its_case_and_the_others_go_on(tmp_path):
         "scale": "right",
     }
     assert found["crash"].reason == "its process ended without an outcome (signal SIGABRT)"
+
+
+def test_a_process_that_does_not_start_fails_its_case_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("gpubench.measure.worker.MAX_PROCESS_START_SECONDS", 0.05)
+    monkeypatch.setattr("gpubench.measure.worker._serve", timed_kernels.sleep_long)
+    found = outcomes(tmp_path, "scale")
+    assert {one.status for one in found.values()} == {"killed"}
+    assert found["scale"].reason.startswith("no process started within 0.05 s")
 
 
 @pytest.mark.slow
