@@ -216,6 +216,8 @@ class SnapshotComparison:
     """What cases of a kind share between the two runs."""
     method: str = ""
     """How both were measured in turn, a sentence or two; empty for stored results."""
+    options: tuple[str, ...] = ()
+    """Options of the command line that chose the cases, where they were measured in turn."""
     renames: tuple[Rename, ...] = ()
     """Names that one side alone has, each with the like one of the other side."""
     busy: str = ""

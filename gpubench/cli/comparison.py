@@ -202,7 +202,7 @@ def _measure(request: Request) -> tuple[SnapshotComparison, bool]:
     cases = declared_cases(request.names, request.preset, request.where, request.axes)
     if request.suspects:
         cases = _keep_suspects(request, cases)
-    return measured_in_turn(
+    comparison, interrupted = measured_in_turn(
         (request.old, request.new),
         cases,
         request.environment,
@@ -210,6 +210,10 @@ def _measure(request: Request) -> tuple[SnapshotComparison, bool]:
         request.seconds,
         request.factor,
     )
+    given = ("--preset", request.preset), ("--where", request.where)
+    chosen = [word for option, value in given if value for word in (option, value)]
+    chosen += [word for axis in request.axes for word in ("-a", axis)]
+    return replace(comparison, options=tuple(chosen)), interrupted
 
 
 def _keep_suspects(request: Request, cases: Iterable[Case]) -> list[Case]:

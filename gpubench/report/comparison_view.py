@@ -247,7 +247,8 @@ def longer_command(comparison: SnapshotComparison) -> str:
     old, new = (side.commit.hash[:8] for side in (comparison.old, comparison.new))
     time = f"{math.ceil(needed / 60)}m"
     names = dict.fromkeys(kernel_argument(one.name.suite, one.name.kernel) for one in unclear)
-    return shlex.join(["gpubench", "compare", "--measure", old, new, *names, "--time", time])
+    which = *names, *comparison.options
+    return shlex.join(["gpubench", "compare", "--measure", old, new, *which, "--time", time])
 
 
 def setups_in_words(setups: SetupDifference) -> str:

@@ -197,3 +197,11 @@ def test_what_cannot_be_done_says_what_to_do(
     result = CliRunner().invoke(main, ["compare", *arguments], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert words in result.output
+
+
+def test_the_command_that_decides_measures_the_same_cases(run: Run) -> None:
+    chosen = "--where", "n > 1", "-a", "implementation=kernel"
+    written = run(ScriptedCommits(stops_after=3), *chosen, "--markdown", code=130).stdout
+    command = written.split("To decide what is unclear: `")[1].split("`")[0]
+    assert command.startswith("gpubench compare --measure ")
+    assert " s::k --where 'n > 1' -a implementation=kernel --time " in command
