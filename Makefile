@@ -15,7 +15,8 @@ SOFTCUDA := --editable ./softcuda
 # is named takes the build of it with a suffix (2.13.0+cpu) first.
 TORCH ?= torch==2.13.0
 PRESET ?= smoke
-TESTERS ?= 2
+# One more than two cores: tests wait for processes, browsers and signals.
+TESTERS ?= 3
 LEFT_OUT := $(if $(THOROUGH),,and not thorough)
 SIDE_BY_SIDE := -n $(TESTERS) --no-loadscope-reorder
 MINUTES ?= 5

@@ -106,6 +106,8 @@ def pytest_configure() -> None:
     # In the background a shell has them ignore Ctrl-C, and with them every process that they start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):  # which nohup has them ignore; Windows has none
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # The device in software has to be there before a test's module imports Numba's CUDA target.
     if software.requested():
         no_gpu_reason()

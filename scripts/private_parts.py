@@ -29,6 +29,7 @@ INTERNAL += ("joblib.externals", "cupyx.jit", "modin.core", "ray._private")
 files; its plugins are Python, and see all of it (asv's manual, *Developing*)."""
 
 OBJECTS = {
+    "_ARRAY_API": "numpy._core._multiarray_umath._ARRAY_API",
     "_add_module": "numba.core.codegen.JITCPUCodegen._add_module",
     "_cache": "numba.cuda.dispatcher.CUDADispatcher._cache",
     "_const_int": "numba.cuda.debuginfo.DIBuilder._const_int",
@@ -40,6 +41,7 @@ OBJECTS = {
     "_generic_array": "numba.cuda.cudaimpl._generic_array",
     "_load_defined_symbols": "numba.core.codegen.JitEngine._load_defined_symbols",
     "_seed_seq": "cupy.random._bit_generator.BitGenerator._seed_seq",
+    "_multiarray_umath": "numpy._core._multiarray_umath",
     "_path": "asv.plugins.git.Git._path",
     "_rlock": "multiprocessing.queues.SimpleQueue._rlock",
     "_set_module_flags": "numba.cuda.debuginfo.DIBuilder._set_module_flags",
@@ -102,6 +104,14 @@ USES = {
         "numba.core.codegen.CPUCodegen._tm": _CODE,
         "numba.core.codegen.JitEngine._ee": _CODE,
     },
+    "counts/numpy_memory": dict.fromkeys(
+        (
+            "numpy._core",
+            "numpy._core._multiarray_umath",
+            "numpy._core._multiarray_umath._ARRAY_API",
+        ),
+        "tracemalloc, which counts no array that has gone; NumPy gives its table to C alone",
+    ),
     "fleet/checkout": {
         "asv.machine.MachineCollection": "`asv machine`, which knows only all facts or none",
     },
@@ -208,6 +218,8 @@ def guard_of(part: str) -> str:
         return "pyproject.toml allows asv>=0.6.5,<0.7, which brings asv_runner"
     if part.startswith("numba.core.codegen") or "counts/hooks" in PARTS[part]:
         return "`refuse_other_hooks` of counts/hooks.py, before anything is counted"
+    if part.startswith("numpy"):
+        return "`numpy._core` or, where it is not there, `numpy.core`; tests/counts"
     return "the tests of the backend, with the oldest and the newest release"
 
 

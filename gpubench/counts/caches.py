@@ -19,7 +19,9 @@ from gpubench.counts.hooks import (
     FIRST_UNTYPED_LLVM,
     NotCountable,
     Values,
+    engine_of,
     hook_caches,
+    hook_modules,
     refuse_other_hooks,
 )
 from gpubench.counts.ir import leading_type, parse, parse_type, split_arguments
@@ -59,10 +61,9 @@ class CacheCounter:
             compiled = self._llvm.parse_assembly("\n".join(self._writer.lines_of(str(module))))
             compiled.name = module.name
             # What other modules link calls no model: they get calls of their own.
-            codegen._engine._load_defined_symbols(module)
-            codegen._engine.add_module(compiled)
+            engine_of(codegen, module).add_module(compiled)
 
-        import_module("numba.core.codegen").JITCPUCodegen._add_module = add_module
+        hook_modules(add_module)
         hook_caches(set())
 
     def count(self, call: Callable[[], Any]) -> tuple[Any, Values]:
