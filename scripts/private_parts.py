@@ -301,7 +301,7 @@ def _is_dotted(text: str) -> bool:
 
 
 def find_missing(part: str) -> bool | None:
-    """Return whether an installed package lacks a part; ``None`` where it is not installed."""
+    """Return whether an installed package lacks a part; ``None`` where nobody can tell."""
     words = part.split(".")
     # numba-cuda takes the place of Numba's own target, whose parts are others.
     package = "numba_cuda" if words[:2] == ["numba", "cuda"] else words[0]
@@ -312,10 +312,13 @@ def find_missing(part: str) -> bool | None:
             found: object = import_module(".".join(words[:end]))
         except ImportError:
             continue
-        for word in words[end:]:
-            if not hasattr(found, word):  # instances alone may have it
-                return f"self.{word} =" not in inspect.getsource(found)  # type: ignore[arg-type]
-            found = getattr(found, word)
+        try:
+            for word in words[end:]:
+                if not hasattr(found, word):  # instances alone may have it
+                    return f"self.{word} =" not in inspect.getsource(found)  # type: ignore[arg-type]
+                found = getattr(found, word)
+        except (OSError, TypeError, ImportError):  # compiled, or it needs a library of a GPU's
+            return None
         return False
     return True
 
