@@ -6,6 +6,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,11 +175,16 @@ def serve(
     ends it.
     """
     from gpubench.report.freshness import packaged_templates
-    from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
+    from gpubench.report.serving import (
+        ReportServer,
+        changes_of_files,
+        ctrl_c_noted,
+        rewrite_on_change,
+    )
 
     for path in (results, suites, output, TEMPLATES):
         stay_inside(path)
-    with ReportServer(output, port) as server:
+    with ctrl_c_noted() as is_over, ReportServer(output, port) as server:
         with suppress(OSError):  # the folder is below that of templates, which has to be there
             output.mkdir(parents=True, exist_ok=True)
         changes = changes_of_files((results, suites, packaged_templates(), TEMPLATES), output)
@@ -190,7 +196,7 @@ def serve(
                 webbrowser.open(server.url)
             rewrite_on_change(
                 server,
-                changes,
+                takewhile(lambda _: not is_over(), changes),
                 rewrite=lambda: again_with_a_new_table(
                     lambda: _write(results, suites, output, packaged)
                 ),

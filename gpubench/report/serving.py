@@ -7,6 +7,7 @@ it for the version of the report once a second and loads the page anew when that
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from types import FrameType
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -139,6 +141,31 @@ class ReportServer(ThreadingHTTPServer):
         finally:
             self.shutdown()
             thread.join()
+
+
+@contextmanager
+def ctrl_c_noted() -> Iterator[Callable[[], bool]]:
+    """Give what tells whether Ctrl-C was pressed inside.
+
+    It is raised too. Where a destructor or a callback runs at that moment, Python prints what is
+    raised, and goes on.
+    """
+    pressed: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        if callable(before):
+            before(number, frame)
+
+    is_ours = callable(before) and threading.current_thread() is threading.main_thread()
+    if is_ours:  # in the background a shell has it ignored
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def rewrite_on_change(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,12 @@ import pytest
 from gpubench.errors import GpubenchError
 from gpubench.report import serving
 from gpubench.report.render import write_report
-from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
+from gpubench.report.serving import (
+    ReportServer,
+    changes_of_files,
+    ctrl_c_noted,
+    rewrite_on_change,
+)
 from gpubench.results import Table
 
 PAGE = "<!doctype html><body>hello</body>\n"
@@ -227,3 +233,19 @@ def test_a_real_page_gets_the_script_at_its_end(sample: Table, tmp_path: Path) -
 
     assert body.count("/~gpubench/reload.js") == 1
     assert body.endswith("</script>\n</body>\n</html>")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_while_python_destroys_something_is_noted() -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with ctrl_c_noted() as is_over:
+        assert not is_over()
+        Interrupted()
+        assert is_over()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) == before
