@@ -95,7 +95,7 @@ class CacheModel:
 
     def reset(self) -> None:
         """Empty the caches and forget what was touched; arrays stay."""
-        self._state[[*range(_PAGE_COUNT + 1)]] = 0
+        self._state[: _PAGE_COUNT + 1] = 0
         self._state[_L1:_PAGES] = 0
         slots = self._state[_PAGES:].reshape(_SLOTS, _SLOT_CELLS)
         used = np.flatnonzero(slots[:, 0])

@@ -49,7 +49,7 @@ def run(host: str, run: str) -> str:
 def machine(
     folder: Path, times: dict[str, float], *lines: str, columns: tuple[str, ...] = ("result",)
 ) -> Path:
-    """A results directory as asv leaves it on a machine."""
+    """Write a results directory as asv leaves it on a machine."""
     of_machine = folder / "lab"
     of_machine.mkdir(parents=True)
     names = [*columns, "params", "version"]
@@ -79,7 +79,7 @@ def text(folder: Path) -> str:
 
 
 def record(folder: Path) -> list[tuple[str, str]]:
-    """Each line's benchmark, and the host of the run that it belongs to."""
+    """Return each line's benchmark, and the host of the run that it belongs to."""
     found, host = [], ""
     for line in text(folder).splitlines():
         parsed = parse_line(line)
