@@ -25,7 +25,8 @@ from gpubench.edge.advise.checks import (
     verifications,
 )
 from gpubench.edge.advise.page import know
-from gpubench.report.site import Site, kernel_label
+from gpubench.report.navigation import kernel_label
+from gpubench.report.site import Site
 from gpubench.results import open_table
 from gpubench.tables.table import table
 

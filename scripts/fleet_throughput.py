@@ -19,7 +19,7 @@ from typing import Any
 from distributed import Client, LocalCluster
 from figures import add_option, record, recording
 
-from gpubench.edge.fleet.coordinator import Dispatch
+from gpubench.edge.fleet.dispatch import Dispatch
 from gpubench.edge.fleet.shares import Machine, Share
 
 LEAST = 0.9

@@ -366,7 +366,7 @@ def _sent_beside(client: Any, folder: Path, rng: random.Random) -> tuple[str, li
     )
 
     from gpubench.edge.fleet.cluster import LINES_TOPIC, RECORDS
-    from gpubench.edge.fleet.coordinator import Dispatch, keep_logs
+    from gpubench.edge.fleet.dispatch import Dispatch, keep_logs
     from gpubench.edge.fleet.parcels import merge, pack
     from gpubench.edge.fleet.shares import Machine
 

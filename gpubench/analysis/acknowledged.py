@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpubench.analysis.comparison import ComparisonVerdict, Difference, SnapshotComparison
+from gpubench.analysis.differences import ComparisonVerdict, Difference, SnapshotComparison
 from gpubench.analysis.shared import judge_history
 from gpubench.results import CaseName, Commit, Table
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement

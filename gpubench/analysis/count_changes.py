@@ -13,9 +13,10 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from gpubench.analysis.causes import FactChange, changed_facts
-from gpubench.analysis.comparison import OPEN, REPLACED, Difference, SnapshotComparison
+from gpubench.analysis.comparison import REPLACED
 from gpubench.analysis.costs import CostPair, cost_pairs
 from gpubench.analysis.counted_change import find_counted_change
+from gpubench.analysis.differences import OPEN, Difference, SnapshotComparison
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.results import (
     CaseCounts,

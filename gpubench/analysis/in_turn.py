@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.analysis.causes import changed_facts
-from gpubench.analysis.comparison import (
+from gpubench.analysis.comparison import REPLACED, UNTIMED, order_of_difference
+from gpubench.analysis.differences import (
     CHANGED,
-    REPLACED,
-    UNTIMED,
     ComparisonVerdict,
     Difference,
     SetupDifference,
     SnapshotComparison,
-    order_of_difference,
 )
 from gpubench.analysis.sequential import (
     CaseEvidence,

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpubench.analysis.between_runs import SURE_RATE
-from gpubench.analysis.comparison import ComparisonVerdict
+from gpubench.analysis.differences import ComparisonVerdict
 from gpubench.analysis.moderated import Floats, bisect, find_discoveries
 from gpubench.results.ratio import Ratio
 

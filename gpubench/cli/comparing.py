@@ -13,11 +13,12 @@ from gpubench.cli.console import ERR, interruptible, narrated
 from gpubench.errors import GpubenchError
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
-    from gpubench.analysis.comparison import SnapshotComparison
+    from gpubench.analysis.differences import SnapshotComparison
     from gpubench.analysis.sequential import Evidence
     from gpubench.measure.direct import Job
     from gpubench.measure.in_turn import Turns
-    from gpubench.measure.two_commits import CommitSide, TwoCommits
+    from gpubench.measure.installing import CommitSide
+    from gpubench.measure.two_commits import TwoCommits
     from gpubench.plan.case import Case
     from gpubench.results import CaseName, Row, Snapshot
 

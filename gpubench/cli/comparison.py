@@ -21,8 +21,8 @@ from gpubench.cli.reading import find_side, read_table, select_stored
 from gpubench.errors import Exit, GpubenchError
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
-    from gpubench.analysis.comparison import SnapshotComparison
     from gpubench.analysis.count_changes import CaseLines, CountComparison
+    from gpubench.analysis.differences import SnapshotComparison
     from gpubench.plan.case import Case
     from gpubench.report.comparison_view import ComparisonView
     from gpubench.results import CaseName, Row, Snapshot, Table

@@ -22,7 +22,7 @@ from gpubench.names import pattern_fault
 from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
-    from gpubench.analysis.comparison import ComparisonSide
+    from gpubench.analysis.differences import ComparisonSide
     from gpubench.results import CaseName, PairPattern, Row, Table
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ def find_side(name: str, results: Path, open_once: Callable[[Path], Table]) -> C
 
     Raises ``GpubenchError`` for a name of neither.
     """
-    from gpubench.analysis.comparison import side_of
+    from gpubench.analysis.differences import side_of
     from gpubench.results.commits import names_commit
 
     repository = Path.cwd()

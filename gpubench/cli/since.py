@@ -88,7 +88,8 @@ def since(
     """
     from gpubench.measure.bisecting import read_line
     from gpubench.measure.in_turn import jobs_in_turn
-    from gpubench.measure.two_commits import installer_of, sides_of
+    from gpubench.measure.installing import installer_of
+    from gpubench.measure.two_commits import sides_of
     from gpubench.tables.since import ends_lines, ends_row, since_lines, since_row
 
     if not names:
@@ -147,7 +148,7 @@ def _search_by_counts(
     from gpubench.cli.count_since import CountSearch
     from gpubench.measure.bisecting import read_line
     from gpubench.measure.counted_commits import CommitCounter, countable_jobs
-    from gpubench.measure.two_commits import installer_of
+    from gpubench.measure.installing import installer_of
     from gpubench.tables.count_since import (
         count_ends_lines,
         count_ends_row,

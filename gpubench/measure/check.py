@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpubench.arrow import AnyArray
-from gpubench.measure.scores import Outputs, OwnRule, Scorer, accepts
+from gpubench.measure.scores import Outputs, OwnRule, accepts
 from gpubench.suite.sampling import Check
 
 # In units of the dtype's rounding (`numpy.finfo(...).eps`) these are some 10, 84 and 4,500. A sum
@@ -30,9 +30,6 @@ DEFAULT_TOLERANCE = {
 }
 """``rtol`` where a suite gives none; wider dtypes have that of float64."""
 
-HALF = "half of it"
-UNCHANGED = "what was there before"
-"""An impostor, in the words of a reason: what an output held before the baseline ran."""
 
 PIECE = 2**15
 """Elements that are compared at a time: 256 KiB of float64, so that two pieces and what is computed
@@ -129,9 +126,7 @@ def compare(
     for name, reference in expected.items():
         rule = None if own_rule else check.of(name)
         any_dtype = _may_differ(name, check)
-        worst = worst.joined(
-            _compare_one(name, outputs[name], reference, rule, any_dtype=any_dtype)
-        )
+        worst = worst.joined(compare_one(name, outputs[name], reference, rule, any_dtype=any_dtype))
     if own_rule and worst.fault is None:
         fault, score = own_rule(outputs, expected)
         worst = replace(worst, fault=fault, score=score)
@@ -151,113 +146,6 @@ def coarser_dtypes(outputs: Outputs, expected: Outputs) -> dict[str, np.dtype[An
     return coarser
 
 
-def why_vacuous(
-    expected: Outputs,
-    started: Outputs,
-    check: Check,
-    own_rule: OwnRule | None = None,
-    dtypes: Mapping[str, np.dtype[Any]] | None = None,
-) -> str | None:
-    """Return why a comparison with ``expected`` would prove nothing; ``None`` where it proves
-    something.
-
-    ``started`` has by name what outputs held before the baseline ran, where they held anything. In
-    place of an expected output, neither that nor zeros may pass, unless that is just what is
-    expected: then another output has to prove that anything was computed. Nor may half of it by a
-    tolerance. A score must not take all outputs together for that either. ``dtypes``: of outputs
-    that are compared by the tolerance of another dtype than the expected one.
-    """
-    dtypes = dtypes or {}
-    # One zero, seen everywhere: it takes no memory.
-    zeros = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in expected.items()}
-    if isinstance(own_rule, Scorer):
-        whole: dict[str, Outputs] = {"zeros": zeros}
-        if started.keys() >= expected.keys():
-            whole[UNCHANGED] = started
-        if reason := own_rule.why_vacuous(expected, whole):
-            return reason
-    if expected and not any(reference.size for reference in expected.values()):
-        return "no output has an element, and anything is right; `exclude` this size"
-    alike: dict[str, str] = {}
-    for name, reference in expected.items():
-        impostors = {"zeros": zeros[name]}
-        if name in started:
-            impostors = {UNCHANGED: started[name], **impostors}
-        if own_rule is None and (half := _halved(reference)) is not None:
-            impostors[HALF] = half
-        for what, impostor in impostors.items():
-            dtype = dtypes.get(name, reference.dtype)
-            with np.errstate(over="ignore"):
-                rounded = impostor if dtype == reference.dtype else impostor.astype(dtype)
-            if not _passes(name, rounded, expected, check, own_rule):
-                continue
-            if not same_bits(impostor, reference) and not np.all(impostor == reference):
-                return _cannot_tell(name, what, rounded, expected, check, own_rule)
-            if what != HALF:  # of zeros and infinities, which say what is said below
-                alike.setdefault(name, what)
-        if name not in alike and _says_nothing(reference):
-            return (
-                f"{name}: the baseline gives only NaN and infinities, which say nothing of what "
-                f"else was computed; look at its inputs (`fill`), or {_uncompared(name)}"
-            )
-    if len(alike) < len(expected):
-        return None
-    if all(what == UNCHANGED for what in alike.values()):
-        names = (f"{name}, only NaN" if _says_nothing(expected[name]) else name for name in alike)
-        return (
-            "the baseline leaves every output as it found it (outputs: "
-            f"{'; '.join(names) or 'none declared'}); give the arrays that it writes "
-            "`intent: out` or `inout`, or name what it returns in `returns`"
-        )
-    return (
-        "the baseline's outputs are what a kernel that does nothing may give too "
-        f"({'; '.join(f'{name}: {what}' for name, what in alike.items())}); "
-        "choose inputs (`fill`) whose result differs from that, or `exclude` this size"
-    )
-
-
-def why_copies_pass(expected: Outputs, inputs: Outputs) -> str | None:
-    """Return why a copy of an input would pass for every output; ``None`` where some output tells.
-
-    A copy is the right result of a kernel that copies. But where input and output are one number
-    throughout, sorting, turning and copying all come to the same.
-    """
-    constant = {(array.size, _only_number(array)): name for name, array in inputs.items()}
-    copied = []
-    for name, reference in expected.items():
-        number = _only_number(reference)
-        if number is None or (source := constant.get((reference.size, number))) is None:
-            return None
-        copied.append(f"{name} is {number} everywhere, as {source} is")
-    if not copied:
-        return None
-    return (
-        f"{'; '.join(copied)}: a copy would pass for the result; "
-        "choose inputs (`fill`) whose values differ"
-    )
-
-
-def _halved(array: AnyArray) -> AnyArray | None:
-    """Return an array of numbers with half of each, in all its fields; ``None`` where a field is of
-    something else, which has to be equal."""
-    if array.dtype.names is None:
-        return array / 2 if array.dtype.kind in "fc" else None
-    half = array.copy()
-    for (_, part), (_, whole) in zip(_parts("", half), _parts("", array), strict=True):
-        if part.dtype.kind not in "fc":
-            return None
-        part[...] = whole / 2
-    return half
-
-
-def _only_number(array: AnyArray) -> Any:
-    """Return what all elements are, of two and more; ``None`` where they differ."""
-    if array.size < 2 or array.dtype.kind not in "biufc":
-        return None
-    first = array.flat[0]
-    return first if bool(np.all(array == first)) else None
-
-
 def difference(one: Outputs, other: Outputs) -> str | None:
     """Return where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements,
     by at most 1.2e-07``; ``None`` where they are."""
@@ -269,8 +157,8 @@ def difference(one: Outputs, other: Outputs) -> str | None:
         kinds = [f"{array.dtype} {array.shape}" for array in (one[name], other[name])]
         if kinds[0] != kinds[1]:
             return f"{name}: {kinds[0]} and {kinds[1]}"
-        result = _compare_one(name, one[name], other[name], None)
-        parts = zip(_parts("", one[name]), _parts("", other[name]), strict=True)
+        result = compare_one(name, one[name], other[name], None)
+        parts = zip(fields_of("", one[name]), fields_of("", other[name]), strict=True)
         pairs = (pair for (_, a), (_, b) in parts for pair in _pairs(a, b))
         count = sum(int(np.count_nonzero(_differ(a, b))) for a, b in pairs)
         by_most = f", by at most {result.max_abs_error:.2g}" if result.max_abs_error else ""
@@ -286,12 +174,12 @@ def same_bits(one: AnyArray, other: AnyArray) -> bool:
     """
     if one.shape != other.shape or not _are_alike(one.dtype, other.dtype):
         return False
-    parts = zip(_parts("", one), _parts("", other), strict=True)
+    parts = zip(fields_of("", one), fields_of("", other), strict=True)
     return all(_same_values(*pair) for (_, a), (_, b) in parts for pair in _pairs(a, b))
 
 
 def _pairs(one: AnyArray, other: AnyArray) -> Iterator[tuple[AnyArray, AnyArray]]:
-    return ((a, b) for _, a, b in _pieces(one, other))
+    return ((a, b) for _, a, b in pieces_of(one, other))
 
 
 def _same_values(one: AnyArray, other: AnyArray) -> bool:
@@ -305,57 +193,19 @@ def _same_values(one: AnyArray, other: AnyArray) -> bool:
     return one.tobytes() == other.tobytes()
 
 
-def _passes(
+def passes(
     name: str, impostor: AnyArray, expected: Outputs, check: Check, own_rule: OwnRule | None
 ) -> bool:
     """Return whether an array would be taken for the expected output of this name."""
     rule = None if own_rule else check.of(name)
     any_dtype = _may_differ(name, check)
-    found = _compare_one(
-        name, impostor, expected[name], rule, until_fault=True, any_dtype=any_dtype
-    )
+    found = compare_one(name, impostor, expected[name], rule, until_fault=True, any_dtype=any_dtype)
     if found.fault is not None:
         return False
     return own_rule is None or accepts(own_rule, {**expected, name: impostor}, expected)
 
 
-def _cannot_tell(
-    name: str,
-    what: str,
-    impostor: AnyArray,
-    expected: Outputs,
-    check: Check,
-    own_rule: OwnRule | None,
-) -> str:
-    """Return why a check is refused that takes an impostor for the expected output."""
-    if isinstance(own_rule, Scorer):
-        reason = own_rule.cannot_tell(name, what, {**expected, name: impostor}, expected)
-        return f"{reason}, or {_uncompared(name)}"
-    if check.function is not None:
-        return (
-            f"{name}: the check {check.function} takes {what} for the right result; have it look "
-            f"at {name}, or {_uncompared(name)}"
-        )
-    reference = expected[name]
-    rule = check.of(name)
-    largest = _compare_one(name, impostor, reference, rule, any_dtype=True).max_abs_error
-    parts = zip(_parts(name, reference), _parts(name, impostor), strict=True)
-    numbers = ((part, other.dtype) for (_, part), (_, other) in parts if part.dtype.kind in "fc")
-    allowed = " or ".join(sorted({str(Tolerance.of(part, rule, one)) for part, one in numbers}))
-    norm = ", as a whole in the l2 norm," if rule.norm == "l2" else ""
-    return (
-        f"{name}: the check cannot tell the right result from {what}: they differ by at most "
-        f"{largest:.2g}, and {allowed}{norm} is allowed; set smaller tolerances "
-        "(`check: {rtol: ..., atol: ...}`), choose inputs (`fill`) whose result differs more, or "
-        f"{_uncompared(name)}"
-    )
-
-
-def _uncompared(name: str) -> str:
-    return f"say `compare: false` of {name} in `check: {{outputs: ...}}`, with a reason"
-
-
-def _compare_one(
+def compare_one(
     name: str,
     output: AnyArray,
     reference: AnyArray,
@@ -379,7 +229,7 @@ def _compare_one(
             fault += "; `check: {dtype: any}` compares them all the same"
         return CheckResult(fault=fault)
     worst = CheckResult()
-    parts = zip(_parts(name, output), _parts(name, reference), strict=True)
+    parts = zip(fields_of(name, output), fields_of(name, reference), strict=True)
     for (part, a), (_, b) in parts:
         if b.dtype.kind in "fc":
             worst = worst.joined(_compare_close(part, a, b, check, until_fault))
@@ -429,7 +279,7 @@ def _compare_exact(
     largest = relative = 0.0
     kind, itemsize = reference.dtype.kind, reference.dtype.itemsize
     scale: float | None = None
-    for start, a, b in _pieces(output, reference):
+    for start, a, b in pieces_of(output, reference):
         apart = differs = _differ(a, b)
         number = int(np.count_nonzero(differs))
         if not number:
@@ -464,7 +314,7 @@ def _compare_close(
     by_norm = check is not None and check.norm == "l2"
     odd = beyond = first_odd = worst = 0
     largest = relative = error_norm = norm = 0.0
-    for start, a, b in _pieces(output, reference):
+    for start, a, b in pieces_of(output, reference):
         with np.errstate(over="ignore", invalid="ignore"):
             exact = b.astype(wide, copy=False)
             apart = np.abs(a.astype(wide, copy=False) - exact)
@@ -508,7 +358,7 @@ def _root_mean_square(array: AnyArray) -> float:
     """Return that of the finite elements of an array of numbers; 0 where there are none."""
     wide = np.result_type(array.dtype, np.float64)
     norm, count = 0.0, 0
-    for _, piece, _ in _pieces(array, array):
+    for _, piece, _ in pieces_of(array, array):
         numbers = piece.astype(wide, copy=False)
         if not math.isfinite(length := _norm(numbers)):
             numbers = numbers[np.isfinite(numbers)]
@@ -528,24 +378,15 @@ def _norm(numbers: AnyArray) -> float:
         return largest * math.sqrt(np.einsum("i,i", scaled, scaled))
 
 
-def _parts(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
+def fields_of(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
     """Yield an array under its name, or the fields of a structured one under theirs."""
     if array.dtype.names is None:
         yield name, array
     for field in array.dtype.names or ():
-        yield from _parts(f"{name}.{field}", array[field])
+        yield from fields_of(f"{name}.{field}", array[field])
 
 
-def _says_nothing(array: AnyArray) -> bool:
-    """Return whether an array is of numbers and has only NaN and infinities."""
-    return array.size > 0 and all(
-        part.dtype.kind in "fc" and not np.isfinite(piece).any()
-        for _, part in _parts("", array)
-        for _, piece, _ in _pieces(part, part)
-    )
-
-
-def _pieces(one: AnyArray, other: AnyArray) -> Iterator[tuple[int, AnyArray, AnyArray]]:
+def pieces_of(one: AnyArray, other: AnyArray) -> Iterator[tuple[int, AnyArray, AnyArray]]:
     """Both arrays in flat pieces of C order, of which none is copied whole, with the index of each
     piece's first element."""
     a, b = (

@@ -16,14 +16,9 @@ from gpubench.backends.software import COUNT_SWITCH, SWITCH
 from gpubench.errors import GpubenchError
 from gpubench.measure.cpu_counting import is_counted_on_cpu, why_not_with_one_thread
 from gpubench.measure.direct import Job
+from gpubench.measure.installing import ENVIRONMENT_FOLDERS, CommitInstaller, CommitSide, take_lines
 from gpubench.measure.observers.turns import TURNS_VARIABLE
-from gpubench.measure.two_commits import (
-    ENVIRONMENT_FOLDERS,
-    CommitInstaller,
-    CommitSide,
-    TwoCommits,
-    take_lines,
-)
+from gpubench.measure.two_commits import TwoCommits
 from gpubench.names import CPU
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord

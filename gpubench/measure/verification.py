@@ -21,19 +21,12 @@ from gpubench.backends.software import (
 )
 from gpubench.errors import GpubenchError
 from gpubench.measure.bound_case import BoundCase, opened
-from gpubench.measure.check import (
-    CheckResult,
-    coarser_dtypes,
-    compare,
-    difference,
-    same_bits,
-    why_copies_pass,
-    why_vacuous,
-)
+from gpubench.measure.check import CheckResult, coarser_dtypes, compare, difference, same_bits
 from gpubench.measure.inputs import Inputs, draw_arrays, poisoned
 from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import called, load_object
+from gpubench.measure.vacuous import why_copies_pass, why_vacuous
 from gpubench.plan.case import Case
 from gpubench.suite.sampling import Check
 

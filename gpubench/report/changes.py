@@ -32,17 +32,17 @@ from gpubench.report.findings import (
     processor_states,
 )
 from gpubench.report.lists import listed, open_at_first
-from gpubench.report.page import Page
-from gpubench.report.site import (
+from gpubench.report.navigation import (
     CommitLabel,
     Link,
     Navigation,
-    Site,
     State,
     commit_label,
     kernel_label,
     snapshot_label,
 )
+from gpubench.report.page import Page
+from gpubench.report.site import Site
 from gpubench.report.work_changes import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ALONE, CaseHistories, CaseName, History, Ratio
 

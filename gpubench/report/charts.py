@@ -27,7 +27,7 @@ from gpubench.report.findings import (
     size_words,
     wins,
 )
-from gpubench.report.site import CommitLabel, State
+from gpubench.report.navigation import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.histories import natural
 from gpubench.statuses import STATUSES, Status

@@ -21,17 +21,17 @@ from gpubench.report.findings import (
     wins,
 )
 from gpubench.report.lists import listed
-from gpubench.report.page import Page
-from gpubench.report.site import (
+from gpubench.report.navigation import (
     CommitLabel,
     Link,
     Navigation,
-    Site,
     State,
     commit_label,
     kernel_label,
     setup_label,
 )
+from gpubench.report.page import Page
+from gpubench.report.site import Site
 from gpubench.results import CaseName, History, Ratio, Row, Table
 from gpubench.suite.naming import find_kernels
 

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 from gpubench.analysis.comparison import (
-    COMPARISON_VERDICTS,
     DISTURBED,
     REPLACED,
     SAME,
@@ -40,6 +39,7 @@ from gpubench.analysis.count_changes import (
     target_words,
     with_counted,
 )
+from gpubench.analysis.differences import COMPARISON_VERDICTS
 from gpubench.names import Value
 from gpubench.record import ORDER_DEPENDENT
 from gpubench.report import count_view, text
@@ -57,9 +57,10 @@ from gpubench.report.data_scripts import SCRIPTS_FOLDER, data_script, pack_float
 from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words
+from gpubench.report.navigation import Navigation, State, setup_label
 from gpubench.report.page import Page
 from gpubench.report.pull_request import ComparedSetup, pull_request_comment
-from gpubench.report.site import Navigation, Site, State, setup_label
+from gpubench.report.site import Site
 from gpubench.results import ABSENT, CaseCounts, CaseName, History, Setup, Snapshot
 from gpubench.results.facts import explains
 from gpubench.statuses import DECLARED_STATUSES, FAILURES, Status

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.analysis.comparison import CHANGED, ComparisonVerdict, Difference
 from gpubench.analysis.counted_change import CountedChange
+from gpubench.analysis.differences import CHANGED, ComparisonVerdict, Difference
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.results import Ratio, Row

@@ -11,11 +11,11 @@ from typing import Any
 
 from gpubench.analysis.between_runs import SURE_RATE
 from gpubench.analysis.causes import FactChange
-from gpubench.analysis.comparison import (
+from gpubench.analysis.comparison import SAME
+from gpubench.analysis.differences import (
     CHANGED,
     GPU_FACTS,
     PROCESSOR_FACTS,
-    SAME,
     ComparisonVerdict,
     Difference,
     SetupDifference,
@@ -26,7 +26,7 @@ from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
-from gpubench.report.site import CommitLabel, snapshot_label
+from gpubench.report.navigation import CommitLabel, snapshot_label
 from gpubench.results import Ratio, Snapshot
 
 COMPARISON_RULE = (

@@ -21,7 +21,7 @@ from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
-from gpubench.report.site import CommitLabel
+from gpubench.report.navigation import CommitLabel
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""

@@ -27,7 +27,8 @@ from gpubench.names import (
 )
 from gpubench.report import text
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, Site, State, setup_label, snapshot_label
+from gpubench.report.navigation import CommitLabel, State, setup_label, snapshot_label
+from gpubench.report.site import Site
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import (
     ABSENT,

@@ -29,8 +29,9 @@ from gpubench.report.findings import (
     running_states,
 )
 from gpubench.report.lists import listed
+from gpubench.report.navigation import CommitLabel, Navigation, State, kernel_label
 from gpubench.report.series import SeriesSource, source
-from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
+from gpubench.report.site import Site
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
 

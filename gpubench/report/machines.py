@@ -15,17 +15,17 @@ from gpubench.record import APPENDED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.findings import disturbed_states, running_states
-from gpubench.report.page import Page
-from gpubench.report.site import (
+from gpubench.report.navigation import (
     CommitLabel,
     Link,
     Navigation,
-    Site,
     State,
     commit_label,
     setup_label,
     snapshot_label,
 )
+from gpubench.report.page import Page
+from gpubench.report.site import Site
 from gpubench.results import Commit, History, Problem, Row
 from gpubench.results.commits import is_known
 

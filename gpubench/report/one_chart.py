@@ -8,8 +8,9 @@ from typing import Any
 from gpubench.distribution import VERSION
 from gpubench.errors import ResultsError
 from gpubench.report import figures, kernel, text
-from gpubench.report.render import packaged_environment, read_packaged
-from gpubench.report.site import Site, kernel_label, setup_label
+from gpubench.report.navigation import kernel_label, setup_label
+from gpubench.report.site import Site
+from gpubench.report.templates import packaged_environment, read_packaged
 from gpubench.results import Table
 
 TEMPLATE = "chart.html"

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpubench.analysis.comparison import ComparisonVerdict, Difference
 from gpubench.analysis.count_changes import CaseLines, CountComparison, CountVerdict
 from gpubench.analysis.counted_change import line_of_growth
+from gpubench.analysis.differences import ComparisonVerdict, Difference
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.comparison_columns import (

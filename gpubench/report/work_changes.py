@@ -17,7 +17,8 @@ from gpubench.analysis.count_changes import CountChange
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.count_view import change_words
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, Link, Site, kernel_label
+from gpubench.report.navigation import CommitLabel, Link, kernel_label
+from gpubench.report.site import Site
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import CaseCounts, CaseName, History
 

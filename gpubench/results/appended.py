@@ -31,14 +31,8 @@ from gpubench.record import (
     finished_runs,
     parse_line,
 )
-from gpubench.results.asv_files import (
-    LONGEST,
-    SHORTEST,
-    ResultFile,
-    UnreadableFile,
-    read_limited,
-    values_of,
-)
+from gpubench.results.asv_files import LONGEST, SHORTEST, ResultFile, values_of
+from gpubench.results.asv_json import UnreadableFile, read_limited
 from gpubench.results.facts import concerns_case, explains
 from gpubench.results.ratio import NO_ROUNDS, Rounds, rounds_of
 from gpubench.results.records import RUN, CaseStory, RecordFile, share_disturbed, with_pairs

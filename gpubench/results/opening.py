@@ -20,12 +20,8 @@ from gpubench.git import Repository
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, is_rate, parse_benchmark_name
 from gpubench.results import store
-from gpubench.results.asv_files import (
-    UnreadableFile,
-    read_benchmarks,
-    read_machine,
-    read_names,
-)
+from gpubench.results.asv_files import read_benchmarks, read_machine, read_names
+from gpubench.results.asv_json import UnreadableFile
 from gpubench.results.commits import CommitOrder, histories_of
 from gpubench.results.model import (
     EVERY,

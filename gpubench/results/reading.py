@@ -21,7 +21,8 @@ from gpubench.links import leads_out
 from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.appended import with_all_processes
-from gpubench.results.asv_files import UnreadableFile, read_result_file
+from gpubench.results.asv_files import read_result_file
+from gpubench.results.asv_json import UnreadableFile
 from gpubench.results.counts import CountedFiles, counted_cases
 from gpubench.results.model import DETAILS, CaseName
 from gpubench.results.pairs import BenchmarkPairs

@@ -28,7 +28,8 @@ from gpubench.record import (
     RunRecord,
     parse_line,
 )
-from gpubench.results.asv_files import LONGEST, SHORTEST, UnreadableFile, read_limited
+from gpubench.results.asv_files import LONGEST, SHORTEST
+from gpubench.results.asv_json import UnreadableFile, read_limited
 from gpubench.results.ratio import Rounds, rounds_of
 
 RUN = "run"

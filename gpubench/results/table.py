@@ -51,6 +51,7 @@ from gpubench.results.model import (
 )
 from gpubench.results.ratio import MAX_DISTURBED
 from gpubench.results.rows import rows_from
+from gpubench.results.schema import with_old_names
 from gpubench.results.settling import INTERRUPTED
 from gpubench.results.unfinished import RUNNING, UNFINISHED
 from gpubench.statuses import STATUSES, Status
@@ -546,7 +547,7 @@ class Table:
         """Return what ``take`` gets from the database for a query, as it is to be asked; raises
         ``ResultsError``."""
         try:
-            sql = store.with_old_names(sql)
+            sql = with_old_names(sql)
             self._add_tables(sql)
             if not self._connection.extract_statements(sql):
                 raise ResultsError(

@@ -19,8 +19,9 @@ from gpubench.distribution import DISTRIBUTION, find_installed
 from gpubench.files import write_new
 from gpubench.git import ask_git, named_repository
 from gpubench.report.pull_request import MARKER
-from gpubench.scaffold.project import Project, device_requirement, requirement
+from gpubench.scaffold.project import Project
 from gpubench.scaffold.project_name import ProjectError
+from gpubench.scaffold.requirements import device_requirement, requirement
 from gpubench.scaffold.writing import template_environment
 
 Host = Literal["github", "gitlab"]

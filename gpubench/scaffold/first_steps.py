@@ -16,14 +16,8 @@ from gpubench.errors import GpubenchError
 from gpubench.scaffold.adding import draft_suite
 from gpubench.scaffold.existing import PLUGIN
 from gpubench.scaffold.function_source import FunctionSource, read_function
-from gpubench.scaffold.project import (
-    SUITE,
-    asv_requirements,
-    find_modules,
-    find_packages,
-    repository_root,
-    software_of,
-)
+from gpubench.scaffold.project import SUITE, find_modules, find_packages, repository_root
+from gpubench.scaffold.requirements import asv_requirements, software_of
 from gpubench.suite.folder import suite_files
 
 MAX_SEARCHED_FILES = 1000

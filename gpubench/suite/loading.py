@@ -13,8 +13,9 @@ from gpubench.errors import Fault, SuiteError
 from gpubench.links import leads_out, project_of
 from gpubench.names import NAME_PATTERN
 from gpubench.suite import tree
-from gpubench.suite.checks import check_presets, check_suite, was_faults
+from gpubench.suite.checks import check_presets, check_suite
 from gpubench.suite.folder import suite_paths
+from gpubench.suite.kernel_checks import was_faults
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
 from gpubench.suite.tree import Node, Origin

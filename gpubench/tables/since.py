@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.bisection import Bisection, Range
-from gpubench.analysis.comparison import CHANGED
+from gpubench.analysis.differences import CHANGED
 from gpubench.analysis.sequential import CaseEvidence, find_detectable_factor
 from gpubench.measure.bisecting import LineCommit
 from gpubench.report import text

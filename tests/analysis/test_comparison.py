@@ -24,12 +24,11 @@ from gpubench.analysis.comparison import (
     OTHER_THREADS,
     PAIRED_NOTE,
     UNTIMED,
-    Difference,
     EarlierRuns,
-    SnapshotComparison,
     compare_rows,
     time_ratio,
 )
+from gpubench.analysis.differences import Difference, SnapshotComparison
 from gpubench.names import Value
 from gpubench.results import CaseName, Ratio, Row, Setup
 from gpubench.results.ratio import quotient

@@ -11,7 +11,7 @@ import pytest
 from histories import NUMBA, history_of, snapshot, timed
 
 from gpubench.analysis.acknowledged import without_known_alarms
-from gpubench.analysis.comparison import Difference, SnapshotComparison
+from gpubench.analysis.differences import Difference, SnapshotComparison
 from gpubench.results import CaseHistories, CaseName, Table
 from gpubench.results.acknowledgement import Acknowledgement
 

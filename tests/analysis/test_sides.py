@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from generated_history import commit_hash, generate, write_files
 
-from gpubench.analysis.comparison import paired, side_of
+from gpubench.analysis.comparison import paired
+from gpubench.analysis.differences import side_of
 from gpubench.errors import ResultsError
 from gpubench.results import Table, open_table
 

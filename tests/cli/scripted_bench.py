@@ -13,8 +13,8 @@ import pytest
 
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import Bench
+from gpubench.measure.installing import CommitSide
 from gpubench.measure.outcomes import case_record
-from gpubench.measure.two_commits import CommitSide
 
 SUITE = """\
 version: 1

@@ -18,7 +18,7 @@ from result_files import CommitFiles, launch
 from scripted_bench import KERNEL, OTHER, PLAIN, ScriptedBench, enter_project, scripted_side
 
 from gpubench.cli import main
-from gpubench.measure.two_commits import CommitSide
+from gpubench.measure.installing import CommitSide
 from gpubench.record import RunRecord
 
 

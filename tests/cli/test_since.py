@@ -95,7 +95,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             finally:
                 history.closed = True
 
-        monkeypatch.setattr("gpubench.measure.two_commits.installer_of", installer)
+        monkeypatch.setattr("gpubench.measure.installing.installer_of", installer)
         monkeypatch.setattr("gpubench.measure.two_commits.sides_of", sides)
         monkeypatch.setattr("gpubench.measure.bisecting.read_line", lambda *_: history.line)
         command = ["since", "s::k", "--good", GOOD, "--bad", "b" * 40, *arguments]

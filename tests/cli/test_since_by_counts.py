@@ -71,7 +71,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         def installer(*_: object) -> Iterator[SimpleNamespace]:
             yield SimpleNamespace(find_commit=str, repository_path=".")
 
-        monkeypatch.setattr("gpubench.measure.two_commits.installer_of", installer)
+        monkeypatch.setattr("gpubench.measure.installing.installer_of", installer)
         monkeypatch.setattr("gpubench.measure.bisecting.read_line", lambda *_: counts.line)
         monkeypatch.setattr("gpubench.measure.counted_commits.CommitCounter", lambda *_: counts)
         command = ["since", "sums", "--counts", "--good", GOOD, "--bad", "b" * 40]

@@ -7,13 +7,8 @@ import pytest
 
 from gpubench.errors import KernelError
 from gpubench.git import list_files
-from gpubench.measure.provenance import (
-    Code,
-    CommitFiles,
-    ImportableFile,
-    Provenance,
-    differs_in_version_alone,
-)
+from gpubench.measure.commit_files import CommitFiles
+from gpubench.measure.provenance import Code, ImportableFile, Provenance, differs_in_version_alone
 from gpubench.measure.targets import path_at_commit
 
 

@@ -6,8 +6,9 @@ from builders import case_of
 
 from gpubench.errors import GpubenchError
 from gpubench.measure.bound_case import opened
-from gpubench.measure.check import compare, difference, same_bits, why_vacuous
+from gpubench.measure.check import compare, difference, same_bits
 from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.vacuous import why_vacuous
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.suite.model import Check
 

@@ -13,9 +13,10 @@ import pytest
 
 from gpubench.measure.direct import Job, Measured
 from gpubench.measure.in_turn import jobs_in_turn, process_seconds
+from gpubench.measure.installing import CommitSide
 from gpubench.measure.outcomes import case_record
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.two_commits import CommitSide, TwoCommits
+from gpubench.measure.two_commits import TwoCommits
 from gpubench.plan.plan import build_plan
 from gpubench.record import Line, RoundsRecord, RunRecord
 from gpubench.suite.loading import load_suites

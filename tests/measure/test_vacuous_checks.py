@@ -5,8 +5,8 @@ import pytest
 from builders import Recording, case_of
 
 from gpubench.errors import KernelError
-from gpubench.measure.check import why_vacuous
 from gpubench.measure.outcomes import WrongResult
+from gpubench.measure.vacuous import why_vacuous
 from gpubench.measure.verification import VacuousCheckError
 from gpubench.suite.sampling import Check
 

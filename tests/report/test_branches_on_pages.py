@@ -14,7 +14,7 @@ import pytest
 from result_files import CommitFiles
 from unpacked import unpacked
 
-from gpubench.analysis.comparison import side_of
+from gpubench.analysis.differences import side_of
 from gpubench.project.opening import project_table
 from gpubench.report import exports, machines, overview
 from gpubench.report.choose import chosen_pages

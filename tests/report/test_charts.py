@@ -26,7 +26,7 @@ from gpubench.report.charts import (
     size_charts,
 )
 from gpubench.report.figures import history_figure
-from gpubench.report.site import commit_label
+from gpubench.report.navigation import commit_label
 from gpubench.report.text import share
 from gpubench.results import CaseName, History, Ratio, Row
 

@@ -20,7 +20,7 @@ from gpubench.report.charts import (
     SizeSeries,
 )
 from gpubench.report.figures import SERIES_COLOURS, history_figure, size_figure
-from gpubench.report.site import CommitLabel
+from gpubench.report.navigation import CommitLabel
 from gpubench.results import CaseName, Ratio, Row
 
 NAN = math.nan

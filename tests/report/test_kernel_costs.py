@@ -12,8 +12,9 @@ from stored_asv_project import PAIR, write_benchmarks, write_format_2
 from gpubench.report import kernel
 from gpubench.report.figures import roofline_figure
 from gpubench.report.kernel import KernelPage
+from gpubench.report.navigation import State
 from gpubench.report.render import write_report
-from gpubench.report.site import Site, State
+from gpubench.report.site import Site
 from gpubench.report.text import share
 from gpubench.results import Table, open_table
 

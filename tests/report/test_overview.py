@@ -9,7 +9,8 @@ from pathlib import Path
 from result_files import CommitFiles, write_machine
 
 from gpubench.report import overview
-from gpubench.report.overview import MatrixCell, Overview
+from gpubench.report.matrix import MatrixCell
+from gpubench.report.overview import Overview
 from gpubench.report.site import Site
 from gpubench.results import Table, open_table
 

@@ -17,7 +17,7 @@ from jinja2 import Environment
 from result_files import CommitFiles
 
 from gpubench.errors import GpubenchError
-from gpubench.report import render
+from gpubench.report import render, templates
 from gpubench.report.pages import all_pages
 from gpubench.report.render import packaged_templates, view_models, write_report
 from gpubench.results import Table, open_table
@@ -220,13 +220,13 @@ def test_a_folder_that_holds_pages_alone_has_no_templates(
     sample: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Path | None] = []
-    environment = render._environment
+    environment = templates.page_environment
 
     def noted(overrides: Path | None) -> Environment:
         asked.append(overrides)
         return environment(overrides)
 
-    monkeypatch.setattr(render, "_environment", noted)
+    monkeypatch.setattr(render, "page_environment", noted)
     reports = tmp_path / "reports"
     write_report(sample, reports / "html")
     write_report(sample, reports / "html", reports)
@@ -254,7 +254,7 @@ def test_a_template_is_compiled_once_for_all_reports_of_a_process(
         return [each for each in compiled if "overview.html" in each]
 
     monkeypatch.setattr(Environment, "compile", noted)
-    monkeypatch.setattr(render, "_COMPILED", render.CompiledTemplates())
+    monkeypatch.setattr(templates, "_COMPILED", templates.CompiledTemplates())
     own = tmp_path / "own"
     own.mkdir()
     shipped = packaged_templates().name
@@ -282,8 +282,8 @@ def test_compiled_templates_of_the_package_are_kept_where_python_keeps_modules(
     def rendered() -> tuple[str, int]:
         """A page, and how many templates it had to compile."""
         compiled.clear()
-        environment = render._environment(None)
-        environment.bytecode_cache = render.CompiledTemplates(tmp_path / "module.py")
+        environment = templates.page_environment(None)
+        environment.bytecode_cache = templates.CompiledTemplates(tmp_path / "module.py")
         macros: Any = environment.get_template("parts.html").module
         return macros.commit.name, len(compiled)
 

@@ -15,7 +15,8 @@ from stored_asv_project import commit_hash, write_format_2
 
 from gpubench.names import BenchmarkName
 from gpubench.results import Pair
-from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
+from gpubench.results.asv_files import ResultFile, read_result_file
+from gpubench.results.asv_json import UnreadableFile
 from gpubench.results.pairs import BenchmarkPairs
 
 NAME = "linalg.Norm.time_numpy"

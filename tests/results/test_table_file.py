@@ -24,7 +24,7 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.errors import DamagedTable
-from gpubench.results import ABSENT, Table, open_table, reading, store, table_path
+from gpubench.results import ABSENT, Table, open_table, reading, schema, store, table_path
 from gpubench.statuses import STATUSES
 from gpubench.table_file import CACHE_FOLDER
 
@@ -297,9 +297,9 @@ def test_a_damaged_or_foreign_file_is_made_anew(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("_TABLES", store._TABLES.replace("missing varchar,", "missing varchar, extra double,")),
-        ("DETAILS", {**store.DETAILS, "score": "VARCHAR"}),
-        ("_SOURCES", {**store._SOURCES, "status": f"{[*STATUSES, 'lost']}[p.status + 1]"}),
+        ("_TABLES", schema._TABLES.replace("missing varchar,", "missing varchar, extra double,")),
+        ("DETAILS", {**schema.DETAILS, "score": "VARCHAR"}),
+        ("_SOURCES", {**schema._SOURCES, "status": f"{[*STATUSES, 'lost']}[p.status + 1]"}),
     ],
 )
 def test_a_table_is_made_again_for_other_columns_and_statuses(
@@ -309,12 +309,12 @@ def test_a_table_is_made_again_for_other_columns_and_statuses(
     reads.clear()
     content(kept(directory))
     assert reads == []
-    monkeypatch.setattr(store, name, value)
-    store._schema.cache_clear()
+    monkeypatch.setattr(schema, name, value)
+    schema.schema.cache_clear()
     try:
         content(kept(directory))
     finally:
-        store._schema.cache_clear()
+        schema.schema.cache_clear()
 
     assert len(reads) == 3
 

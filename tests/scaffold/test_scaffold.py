@@ -28,15 +28,8 @@ from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
 from gpubench.scaffold.first_steps import next_steps
-from gpubench.scaffold.project import (
-    ProjectError,
-    device_requirement,
-    find_project,
-    package_name,
-    quoted,
-    requirement,
-    write_project,
-)
+from gpubench.scaffold.project import ProjectError, find_project, package_name, write_project
+from gpubench.scaffold.requirements import device_requirement, quoted, requirement
 from gpubench.suite.loading import load_suites
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -147,7 +140,9 @@ def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
     requirement: str,
 ) -> None:
     on_a_machine_with(monkeypatch, GPU, cuda=cuda)
-    monkeypatch.setattr("gpubench.scaffold.project.device_requirement", lambda: "softcuda==0.9")
+    monkeypatch.setattr(
+        "gpubench.scaffold.requirements.device_requirement", lambda: "softcuda==0.9"
+    )
     write_project(tmp_path)
     configuration = asv_configuration(tmp_path)
     assert configuration.matrix["req"]["numba-cuda"] == []
@@ -474,7 +469,9 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_machine_with(monkeypatch, GPU, cuda=(13, 0))
-    monkeypatch.setattr("gpubench.scaffold.project.device_requirement", lambda: "softcuda==0.9")
+    monkeypatch.setattr(
+        "gpubench.scaffold.requirements.device_requirement", lambda: "softcuda==0.9"
+    )
     (tmp_path / "asv.conf.json").write_text("{}")
     configuration, replacing, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")

@@ -57,7 +57,7 @@ def test_code_in_a_template_does_not_run(
     empty: Table, tmp_path: Path, expression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = tmp_path / "victim"
-    environment = render._environment
+    environment = render.page_environment
 
     def with_objects(overrides: Path | None) -> object:
         made = environment(overrides)
@@ -69,7 +69,7 @@ def test_code_in_a_template_does_not_run(
         }
         return made
 
-    monkeypatch.setattr(render, "_environment", with_objects)
+    monkeypatch.setattr(render, "page_environment", with_objects)
 
     with pytest.raises(GpubenchError, match=r"the template of index\.html .* fails: "):
         overview(empty, tmp_path, "{{ " + expression + " }}")

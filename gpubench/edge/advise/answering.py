@@ -28,7 +28,8 @@ from gpubench.measure.recorder import now, run_facts
 from gpubench.names import CURVE_TIMES, KernelKey, device_kind, parse_identity
 from gpubench.report import text
 from gpubench.report.exports import plain
-from gpubench.report.site import Site, kernel_label, setup_label
+from gpubench.report.navigation import kernel_label, setup_label
+from gpubench.report.site import Site
 from gpubench.report.work import bounds_at_sizes
 from gpubench.results import History, Row
 from gpubench.suite.folder import MAX_SUITE_BYTES

@@ -50,8 +50,9 @@ from gpubench.report.choose import has_choices
 from gpubench.report.compare import setup_key
 from gpubench.report.data_scripts import SCRIPTS_FOLDER
 from gpubench.report.findings import disturbed_states
+from gpubench.report.navigation import Navigation, State, kernel_label, setup_label
 from gpubench.report.page import Page, ReportFile
-from gpubench.report.site import Navigation, Site, State, kept, kernel_label, setup_label
+from gpubench.report.site import Site, kept
 from gpubench.results import History, Row
 
 KIND_WORDS = {

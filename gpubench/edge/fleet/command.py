@@ -141,6 +141,7 @@ def run(
     from gpubench.edge.fleet import coordinator
     from gpubench.edge.fleet.checkout import git
     from gpubench.edge.fleet.cluster import SchedulerStopped, measure
+    from gpubench.edge.fleet.dispatch import Dispatch, keep_logs
     from gpubench.edge.fleet.parcels import merge, remove_leftovers
 
     say = ERR.print
@@ -160,7 +161,7 @@ def run(
         with environment(variables), interruptible() as interrupted, connection as client:
             coordinator.claim_or_wait(client, commits, say, wait=wait)
             remove_leftovers(results)
-            progress = coordinator.keep_logs(client, LOGS)
+            progress = keep_logs(client, LOGS)
             say(f"preparing checkouts and environments; what machines write is in {LOGS}/")
             machines, refused = coordinator.machines_of(client, repository, head, only, say)
             keepers, notes = {machine.name: machine.name for machine in machines}, dict[str, str]()
@@ -178,7 +179,7 @@ def run(
                 facts = {"fleet": notes[machine.name]} if machine.name in notes else {}
                 return merge(parcel, share, machine.environments, results, facts, begun)
 
-            dispatch = coordinator.Dispatch(
+            dispatch = Dispatch(
                 client,
                 machines,
                 keepers,
@@ -324,10 +325,11 @@ def status(scheduler: str, as_json: bool, **tls: Any) -> None:
     """Show the machines, what they do, and the last run."""
     connection = _connected(scheduler, tls)
     from gpubench.edge.fleet import coordinator
+    from gpubench.edge.fleet.dispatch import last_run
 
     with connection as client:
         machines, refused = coordinator.described(client)
-        run = coordinator.last_run(client)
+        run = last_run(client)
     for line in refused:
         ERR.print(line)
     if as_json:

@@ -15,19 +15,10 @@ pytest.importorskip("distributed", reason="make test-systems has it")
 
 import distributed
 
-from gpubench.edge.fleet import coordinator
+from gpubench.edge.fleet import dispatch
 from gpubench.edge.fleet.cluster import LINES_TOPIC, RECORDS
-from gpubench.edge.fleet.coordinator import (
-    ASKED_AGAIN,
-    Dispatch,
-    Outcome,
-    Pace,
-    claim,
-    claim_or_wait,
-    duration,
-    expectation,
-    keepers_of,
-)
+from gpubench.edge.fleet.coordinator import claim, claim_or_wait, duration, expectation, keepers_of
+from gpubench.edge.fleet.dispatch import ASKED_AGAIN, Dispatch, Outcome, Pace
 from gpubench.edge.fleet.messages import Malformed
 from gpubench.edge.fleet.parcels import Damaged, digest
 from gpubench.edge.fleet.shares import Machine, Share
@@ -275,7 +266,7 @@ def test_how_long_it_takes_is_expected_by_what_it_took_before() -> None:
 
 
 def test_progress_within_shares_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpubench.edge.fleet.coordinator.TELL_SECONDS", 0.0)
+    monkeypatch.setattr("gpubench.edge.fleet.dispatch.TELL_SECONDS", 0.0)
 
     def task(name: str, share: Share, variables: Any) -> None:
         if name == "a":
@@ -423,8 +414,8 @@ def test_beside_a_hostile_machine_the_share_of_an_honest_one_arrives(
 
 def test_of_a_traceback_of_another_machine_the_last_line_is_said() -> None:
     said = 'cannot send\nTraceback (most recent call last):\n  File "x", line 1\nTypeError: a lock'
-    assert coordinator._words(RuntimeError(said)) == "TypeError: a lock"
-    assert coordinator._words(RuntimeError("asv failed:\nno disk")) == "asv failed:\nno disk"
+    assert dispatch.words_of(RuntimeError(said)) == "TypeError: a lock"
+    assert dispatch.words_of(RuntimeError("asv failed:\nno disk")) == "asv failed:\nno disk"
 
 
 class Topics:
@@ -435,9 +426,9 @@ class Topics:
 
 
 def test_logs_are_bounded_and_of_who_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "MAX_LOG_BYTES", 2 * coordinator.MAX_SAID)
+    monkeypatch.setattr(dispatch, "MAX_LOG_BYTES", 2 * dispatch.MAX_SAID)
     client = Topics()
-    progress = coordinator.keep_logs(client, tmp_path / "logs")  # type: ignore[arg-type]
+    progress = dispatch.keep_logs(client, tmp_path / "logs")  # type: ignore[arg-type]
 
     def say(line: Any, machine: Any = "lab", worker: str = "tcp://1") -> None:
         client.handler((0.0, {"machine": machine, "line": line, "worker": worker}))
@@ -460,5 +451,5 @@ def test_logs_are_bounded_and_of_who_sends(tmp_path: Path, monkeypatch: pytest.M
     assert log == tmp_path / "logs/lab.log"
     text = log.read_text(encoding="utf-8")
     assert text.startswith("[ 40.50%] first ?\n") and "of another" not in text
-    assert len(text) < 3 * coordinator.MAX_SAID and "the log is full" in text
+    assert len(text) < 3 * dispatch.MAX_SAID and "the log is full" in text
     assert progress == {"lab": "40 %"}
