@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from gpubench.names import Value
 from gpubench.suite.arrays import Zip, axis_default, axis_values
-from gpubench.suite.model import DeclaredAxis, Implementation, Kernel, formulas
+from gpubench.suite.formulas import formulas
+from gpubench.suite.model import DeclaredAxis, Implementation, Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
+from gpubench.analysis.causes import Cause, ExplainedChange
 from gpubench.analysis.changes import MIN_POINTS, THRESHOLD
 from gpubench.analysis.direction import direction_word
 from gpubench.analysis.shared import MIN_SHARE
 from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
-from gpubench.analysis.together import SharedChange
-from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
@@ -39,12 +37,20 @@ from gpubench.report.navigation import (
     State,
     commit_label,
     kernel_label,
-    snapshot_label,
 )
 from gpubench.report.page import Page
 from gpubench.report.site import Site
+from gpubench.report.status_rows import (
+    SharedRow,
+    StatusRow,
+    cause_words,
+    group_statuses,
+    listed_name,
+    make_shared_row,
+    make_status_row,
+)
 from gpubench.report.work_changes import CountChangeRow, CountGroup, count_change_rows, count_groups
-from gpubench.results import ALONE, CaseHistories, CaseName, History, Ratio
+from gpubench.results import ALONE, CaseHistories, History, Ratio
 
 DRAWN_ROWS = 300
 """Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
@@ -53,21 +59,9 @@ So a row takes 1 KB in place of 2."""
 MAX_ROWS_TOGETHER = 300
 """Rows whose histories are in memory at once."""
 
-CAUSES: dict[Cause, str] = {
-    "kernel": "the kernel",
-    "baseline": "the baseline",
-    "environment": "the environment",
-    "shared": "the machine, or code that both share",
-    "either": "the kernel or its baseline",
-}
-
-SHARED_BY_ALL = "the machine, or code that all share"
-
-OFF_RUNS = "Whole runs that are off are no regressions; measure these commits again."
 
 DIRECTIONS = ("slower", "faster", "larger", "smaller", "higher", "lower")
 
-NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
 CHANGES_RULE = (
     f"Steps are sought in the series of each case, from {MIN_POINTS} times on by ranks. Where it "
@@ -86,18 +80,6 @@ CHANGES_RULE = (
     "tracked numbers are judged by the same rules, where all of their values are above 0."
 )
 """What is claimed, and on which grounds."""
-
-
-def cause_words(cause: Cause, name: CaseName) -> str:
-    """Return a cause in words; a benchmark of an asv project has no kernel."""
-    return "the code" if cause == "kernel" and name.implementation == ALONE else CAUSES[cause]
-
-
-def listed_name(name: CaseName, kernel: Link) -> dict[str, list[str]]:
-    """Return what a row is filtered by: a kernel and its implementation, or asv's benchmark."""
-    if name.implementation == ALONE:
-        return {"benchmark": [kernel.label]}
-    return {"kernel": [kernel.label], "implementation": [name.implementation]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,63 +122,6 @@ class ChangeRow:
             basis=[self.basis],
             change=self.change.factor,
             speedup=self.speedups[1],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SharedRow:
-    """Many cases that changed alike at one commit."""
-
-    before: CommitLabel
-    after: CommitLabel
-    slower: bool
-    ratio: Ratio
-    """Old time over new time: the median of the cases, and their range."""
-    claim: str
-    why: str
-    facts: tuple[FactRow, ...]
-    comparison: str
-    others: tuple[str, ...]
-    acknowledged: str = ""
-    """Who knows of it, and why it is accepted; empty for a new one."""
-
-    @property
-    def listed(self) -> dict[str, Any]:
-        direction = "slower" if self.slower else "faster"
-        return listed(
-            commit=[self.after.short],
-            why=[SHARED_BY_ALL],
-            what=[direction],
-            state=["acknowledged" if self.acknowledged else ""],
-            change=self.ratio.factor,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class StatusRow:
-    """Cases of an implementation that have another status since a commit."""
-
-    name: CaseName
-    kernel: Link
-    before: CommitLabel
-    after: CommitLabel
-    is_worse: bool
-    claim: str
-    seconds: float | None
-    """The last good value of the first case, or the first one where it is good again."""
-    unit: str
-    others: int
-    acknowledged: str = ""
-    """Who knows of it, and why it is accepted; empty for a new one."""
-
-    @property
-    def listed(self) -> dict[str, Any]:
-        return listed(
-            suite=[self.name.suite],
-            commit=[self.after.short],
-            **listed_name(self.name, self.kernel),
-            what=["now without a time" if self.is_worse else "has a time again"],
-            state=["acknowledged" if self.acknowledged else ""],
         )
 
 
@@ -252,12 +177,12 @@ def build(history: History, site: Site) -> ChangesPage:
     shared: dict[CommitLabel, list[SharedRow]] = defaultdict(list)
     shared_changes = site.shared_changes(history)
     for one in shared_changes:
-        shared_row = _shared_row(one, history, site)
+        shared_row = make_shared_row(one, history, site)
         shared[shared_row.after].append(shared_row)
     statuses: dict[CommitLabel, list[StatusRow]] = defaultdict(list)
-    status_groups = _status_groups(history, site)
+    status_groups = group_statuses(history, site)
     for status_group in status_groups:
-        status_row = _status_row(status_group, history, site)
+        status_row = make_status_row(status_group, history, site)
         statuses[status_row.after].append(status_row)
     newest_first = dict.fromkeys(reversed(site.labels(history)))
     every = (shown, counted, shared, statuses)
@@ -293,59 +218,6 @@ def build(history: History, site: Site) -> ChangesPage:
             (case_words(name), text.ratio(math.exp(3 * scatter)))
             for name, scatter in site.unstable(history).items()
         ),
-    )
-
-
-def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
-    old, new = history.snapshots[one.before], history.snapshots[one.after]
-    facts = changed_facts(old, new)
-    moved, measured = len(one.changes), one.measured
-    claim = f"{moved:,} of {text.plural(measured, 'case')} changed alike"
-    if one.runs:
-        claim += f" in {text.plural(one.runs, 'run')}"
-    recorded = "The environment changed with it." if facts else NOT_OF_A_KERNEL
-    return SharedRow(
-        before=snapshot_label(old),
-        after=snapshot_label(new),
-        slower=one.slower,
-        ratio=one.ratio,
-        claim=claim,
-        why=f"The machine, or code that all share. {recorded}"
-        + (f" {OFF_RUNS}" if one.runs else ""),
-        facts=tuple(map(fact_row, facts)),
-        comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
-        others=tuple(map(case_words, one.changes)),
-        acknowledged=site.shared_acknowledged(history, one),
-    )
-
-
-def _status_groups(history: History, site: Site) -> list[list[StatusChange]]:
-    """Return changes of one implementation, commit and pair of statuses together, newest first;
-    those that the project knows of are apart."""
-    groups: dict[tuple[Any, ...], list[StatusChange]] = defaultdict(list)
-    for change in site.status_changes(history):
-        name = change.name
-        where = (-change.after, name.suite, name.kernel, name.implementation, name.time)
-        known = str(site.acknowledged(history, name, change) or "")
-        groups[*where, known, change.old, change.new].append(change)
-    return [groups[key] for key in sorted(groups)]
-
-
-def _status_row(group: Sequence[StatusChange], history: History, site: Site) -> StatusRow:
-    first = group[0]
-    key = (first.name.suite, first.name.kernel)
-    old, new = text.status_label(first.old), text.status_label(first.new)
-    return StatusRow(
-        name=first.name,
-        kernel=Link(kernel_label(key), site.address(history.setup, key)),
-        before=snapshot_label(history.snapshots[first.before]),
-        after=snapshot_label(history.snapshots[first.after]),
-        is_worse=first.is_worse,
-        claim=f"{new}, before {old}",
-        seconds=first.seconds,
-        unit=site.units(history).get(first.name, SECONDS),
-        others=len(group) - 1,
-        acknowledged=str(site.acknowledged(history, first.name, first) or ""),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from gpubench.errors import Fault, did_you_mean
 from gpubench.names import pattern_fault
-from gpubench.suite.kernel_checks import KernelChecks, was_faults
+from gpubench.suite.kernel_checks import KernelChecks
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node
@@ -15,7 +15,7 @@ from gpubench.suite.types import (
     suggestion,
     unknown,
 )
-from gpubench.suite.validation import validate
+from gpubench.suite.validation import validate, was_faults
 
 
 def check_suite(

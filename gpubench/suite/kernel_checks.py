@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
 from gpubench.errors import Fault
 from gpubench.suite.arrays import Array, DeclaredTable, FormulaFill, FunctionFill, LikeFill
 from gpubench.suite.expressions import MAX_FORMULA_DEPTH, Expression
-from gpubench.suite.model import Implementation, Kernel, formulas
+from gpubench.suite.formulas import formulas
+from gpubench.suite.model import Implementation, Kernel
 from gpubench.suite.tree import Node, Path
 from gpubench.suite.types import (
     COLUMN_DTYPES,
@@ -24,6 +25,7 @@ from gpubench.suite.types import (
     is_name_of_code,
     unknown,
 )
+from gpubench.suite.validation import was_faults
 
 _WITHOUT_ARRAYS = {
     "let": "in let",
@@ -474,32 +476,3 @@ def _values(axis: Node | None) -> tuple[Node, ...]:
 
 def _texts(axis: Node | None) -> tuple[str, ...]:
     return tuple(item.content for item in _values(axis) if isinstance(item.content, str))
-
-
-def was_faults(
-    kind: str, declared: Iterable[tuple[str, Node]], taken: Collection[str]
-) -> Iterator[Fault]:
-    """Old names of things of one kind that do not tell which of them had the name.
-
-    ``taken`` are all names that are in use where theirs are looked up.
-    """
-    owners: dict[str, str] = {}
-    for name, node in declared:
-        was = node.find("was")
-        for old in filter(_is_text, (was.items or (was,)) if was else ()):
-            if old.content in taken:
-                yield old.origin.fault(
-                    f"was: {kind} {name!r} cannot have been {old.content!r}, which is a name "
-                    "that is in use; remove it, or rename the other"
-                )
-            else:
-                first = owners.setdefault(str(old.content), name)
-                if first != name:
-                    yield old.origin.fault(
-                        f"was: {old.content!r} cannot have been {first!r} and {name!r}; remove one"
-                    )
-
-
-def _is_text(node: Node) -> bool:
-    """Return whether a value is a text: another value is a fault that another check reports."""
-    return isinstance(node.content, str)

@@ -15,11 +15,11 @@ from gpubench.names import NAME_PATTERN
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite
 from gpubench.suite.folder import suite_paths
-from gpubench.suite.kernel_checks import was_faults
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
 from gpubench.suite.tree import Node, Origin
 from gpubench.suite.types import TARGET_FIELDS, suggestion
+from gpubench.suite.validation import was_faults
 
 MAX_EXTENDED_FILES = 16
 """Most files that extend one another: more than anybody can follow, and no endless chain."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
@@ -12,12 +12,28 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpubench.errors import Fault, did_you_mean
-from gpubench.suite.arrays import Array, DeclaredTable, Init, Scalar
-from gpubench.suite.model import Exclude, Implementation, Include, Skip, Suite, Work
+from gpubench.suite.arrays import (
+    Array,
+    DeclaredTable,
+    Init,
+    Scalar,
+)
+from gpubench.suite.model import (
+    Exclude,
+    Implementation,
+    Include,
+    Skip,
+    Suite,
+    Work,
+)
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.sampling import Check
 from gpubench.suite.tree import Node, Path, shortened
-from gpubench.suite.types import Model, meant_reference, suggestion
+from gpubench.suite.types import (
+    Model,
+    meant_reference,
+    suggestion,
+)
 
 _ATTEMPTS = 20
 """Leaving out what is at fault can leave its parent at fault: a suite is some 8 levels deep."""
@@ -235,3 +251,32 @@ def _without(node: Node, left_out: set[int]) -> Node:
     elif isinstance(content, tuple):
         content = tuple(_without(item, left_out) for item in content if id(item) not in left_out)
     return replace(node, content=content)
+
+
+def was_faults(
+    kind: str, declared: Iterable[tuple[str, Node]], taken: Collection[str]
+) -> Iterator[Fault]:
+    """Old names of things of one kind that do not tell which of them had the name.
+
+    ``taken`` are all names that are in use where theirs are looked up.
+    """
+    owners: dict[str, str] = {}
+    for name, node in declared:
+        was = node.find("was")
+        for old in filter(_is_text, (was.items or (was,)) if was else ()):
+            if old.content in taken:
+                yield old.origin.fault(
+                    f"was: {kind} {name!r} cannot have been {old.content!r}, which is a name "
+                    "that is in use; remove it, or rename the other"
+                )
+            else:
+                first = owners.setdefault(str(old.content), name)
+                if first != name:
+                    yield old.origin.fault(
+                        f"was: {old.content!r} cannot have been {first!r} and {name!r}; remove one"
+                    )
+
+
+def _is_text(node: Node) -> bool:
+    """Return whether a value is a text: another value is a fault that another check reports."""
+    return isinstance(node.content, str)
