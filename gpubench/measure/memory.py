@@ -80,15 +80,17 @@ def exceeded(case: Case, error: BaseException) -> str | None:
     if not isinstance(error, MemoryError | DeviceMemoryError) or case.memory_limit is None:
         return None
     what = str(error).strip() or "no more could be had"
-    return f"{case.implementation_name} exceeded its memory limit of {_words(case)}: {what}"
+    limit = _words(case.memory_limit)
+    return f"{case.implementation_name} exceeded its memory limit of {limit}: {what}"
 
 
 def may_be_the_limit(case: Case) -> str:
     """Return what to add to the way in which a case's process ended; empty without a limit."""
     if case.memory_limit is None:
         return ""
-    return f"; its memory limit is {_words(case)}, and some libraries crash where they get no more"
+    limit = _words(case.memory_limit)
+    return f"; its memory limit is {limit}, and some libraries crash where they get no more"
 
 
-def _words(case: Case) -> str:
-    return f"{(case.memory_limit or 0) / 2**20:,.4g} MiB"
+def _words(limit: int) -> str:
+    return f"{limit / 2**20:,.4g} MiB"

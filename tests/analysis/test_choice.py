@@ -119,6 +119,16 @@ def test_compilation_is_repaid_by_the_time_that_each_call_saves() -> None:
     assert (found.low, found.high) == (math.ceil(9 / (3.03 - 0.99)), math.ceil(11 / (2.97 - 1.01)))
 
 
+def test_without_the_time_of_its_baseline_nothing_is_said_of_repaying() -> None:
+    rows = beside_numpy([case("numpy", 1, 3.0), case("jit", 1, 1.0)])
+    (compared,) = (row for row in rows.values() if not row.is_baseline)
+    compiling = case("jit", 1, 10.0, "compile")
+
+    assert repayment(compiling, compared) is not None
+    assert repayment(compiling, replace(compared, baseline_seconds=None)) is None
+    assert repayment(compiling, replace(compared, speedup=None)) is None
+
+
 def test_what_is_not_clearly_faster_never_repays() -> None:
     found = repaid(10.0, baseline=1.0, own=0.995)
 

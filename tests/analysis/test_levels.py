@@ -45,6 +45,7 @@ def test_series_that_are_fitted_together_have_the_fit_that_asv_makes_of_each() -
         for size in (0.0, 0.05, 0.3)
     ]
     together += [stepping(293, 293 - newest, seed=newest) for newest in (1, 2, 3, 5)]
+    together += [stepping(293, oldest, seed=oldest) for oldest in (1, 2)]
     together += [chance.normal(0.0, 0.02, 300) + 0.3 * (chance.random(300) < 0.05)]
     together += [np.log(chance.integers(1, 9, 300).astype(float))]  # a coarse clock: exact ties
     together += [chance.normal(0.0, 0.02, 30) for _ in range(MAX_SERIES_TOGETHER)]

@@ -110,6 +110,12 @@ def test_time_of_everything_asks_first(project: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_what_cannot_be_a_path_is_no_name(name: str, project: Path) -> None:
+    with pytest.raises(GpubenchError, match="there is no suite, kernel or path"):
+        SuiteFiles(Path("suites")).find(name)
+
+
 KEYS = [("scale", "half"), ("sums", "half"), ("sums", "sums"), ("bench.py", "Suite.time_x")]
 
 
