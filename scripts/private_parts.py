@@ -115,7 +115,7 @@ USES = {
     "fleet/checkout": {
         "asv.machine.MachineCollection": "`asv machine`, which knows only all facts or none",
     },
-    "measure/two_commits": {
+    "measure/installing": {
         "asv.environment.EnvironmentUnavailable": _ASV,
         "asv.environment.is_existing_only": _ASV,
         "asv.repo.NoSuchNameError": _ASV,
@@ -125,8 +125,10 @@ USES = {
             "numba.threading_layer, which does not say whether it has started"
         ),
     },
-    "results/asv_files": {
+    "results/asv_json": {
         "asv.environment.get_env_name": "result files of format 2 hold the name; those of 1 do not",
+    },
+    "results/asv_files": {
         "asv_runner.statistics.compute_stats": "nothing: a time has to be stated as asv states it",
     },
     "systems/cupy": {
