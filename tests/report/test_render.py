@@ -295,7 +295,7 @@ def test_compiled_templates_of_the_package_are_kept_where_python_keeps_modules(
     (kept,) = (tmp_path / "__pycache__").iterdir()
     kept.write_bytes(kept.read_bytes()[:100])
     assert [rendered(), rendered()] == [("commit", 1), ("commit", 0)]
-    monkeypatch.setattr(render, "jinja2_version", "99")
+    monkeypatch.setattr(templates, "jinja2_version", "99")
     assert rendered() == ("commit", 1)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "elsewhere"))
     assert rendered() == ("commit", 1)

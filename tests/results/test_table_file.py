@@ -217,7 +217,7 @@ def test_huge_files_are_named_and_left_out(
     assert max(size, files.result_path.stat().st_size) < 10_000
     with files.record_path.open("a") as record:
         record.write(" " * 10_000)
-    monkeypatch.setattr("gpubench.results.asv_files.MAX_BYTES", 10_000)
+    monkeypatch.setattr("gpubench.results.asv_json.MAX_BYTES", 10_000)
 
     (problem,) = open_table(directory).problems
 

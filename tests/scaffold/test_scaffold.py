@@ -539,7 +539,7 @@ def test_a_softcuda_that_is_not_installed_is_the_one_that_the_extra_asks_for(
     def missing(name: str) -> Distribution:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("gpubench.scaffold.project.distribution", missing)
+    monkeypatch.setattr("gpubench.scaffold.requirements.distribution", missing)
     asked = Requirement(device_requirement())
     assert asked.name == "softcuda" and asked.specifier.contains(softcuda.__version__)
 
