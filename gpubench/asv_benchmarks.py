@@ -1,6 +1,6 @@
-"""Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time,
-and where they are asked for, of CUDA on the device in software and of Numba's code on the CPU, one
-``track_*`` for each count.
+"""Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time.
+Where counts are asked for, each count has a ``track_*``: of CUDA on the device in software, and of
+Numba's code on the CPU.
 
 asv instantiates a class without arguments, calls ``setup`` with the case's identity before every
 sample, reads the clock from ``timer`` and runs ``time_*`` once between two readings of it.
@@ -8,9 +8,9 @@ The first ``setup`` of a process prepares the case and warms it up. Later ones r
 kernel overwrote, or begin the next round. asv reads ``repeat`` after the first ``setup``: that is
 how it takes as many samples as are shared among the rounds.
 
-Counts need one run of a case, and asv starts a process for each ``track_*`` of it. The first of
-them, or the ``time_*`` before it, puts them on record, and the others read them there. Counts on
-the CPU are on record before asv measures.
+Counts need one run of a case, but asv starts a process for each ``track_*`` of the case. The first
+process, or the ``time_*`` before it, puts the counts on record; the other processes read the
+record. Counts on the CPU are on record before asv measures.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Plugin of asv: it tells what asv was asked for, warns of a busy machine, and ``asv publish``
-writes the report too.
+"""Plugin of asv: tells gpubench what asv was asked for, warns of a busy machine, and lets ``asv
+publish`` write the report too.
 
 In ``asv.conf.json``: ``"plugins": [".gpubench.asv_plugin"]``. The leading dot is asv's way to say
 that the name is a module; without it asv looks among its own plugins and silently finds nothing.
 
-asv imports it in its own process, before it starts any other: see ``measure/asv_settings.py``.
-asv's pages have no place for a link to the report, so that its path is said on the terminal.
+asv imports the plugin in asv's own process, before asv starts another: see
+``measure/asv_settings.py``. asv's pages have no place for a link to the report, so the plugin
+prints the report's path.
 """
 
 from __future__ import annotations
@@ -346,8 +347,9 @@ class _ServerOfAsv:
 
 
 class ForkServer(runner.ForkServer):  # type: ignore[misc]
-    """asv's, ended by Ctrl-C while it starts too. It has a process group of its own, which a
-    terminal's Ctrl-C does not reach, and asv may not know it yet when it is interrupted itself."""
+    """asv's fork server, which Ctrl-C ends while the server starts too. The server has a process
+    group of its own, which a terminal's Ctrl-C does not reach. asv may be interrupted before asv
+    knows of the server."""
 
     def __init__(self, environment: Any, root: str) -> None:
         asked: list[int] = []

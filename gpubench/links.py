@@ -27,11 +27,11 @@ PROJECT = (".git", "asv.conf.json")
 
 
 def project_of(suite: Path) -> Path:
-    """Return the folder that files which a suite names have to lie in: the working folder, where
-    the suite does, as for the other paths of a command.
+    """Return the folder in which all files that a suite names have to lie. For a suite in the
+    working folder that is the working folder, as for other paths of a command.
 
-    For another suite, that of asv's processes for example, the nearest folder above it that is a
-    project's, else the one that has ``suites``, else its own.
+    For another suite, as in asv's processes, that is the nearest project's folder above the suite,
+    else the folder that has ``suites``, else the suite's own folder.
     """
     folder = Path(os.path.normpath(Path.cwd() / suite)).parent
     if folder.is_relative_to(Path.cwd()):

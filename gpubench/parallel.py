@@ -27,8 +27,8 @@ SAFE_PATH = "PYTHONSAFEPATH"
 """Python's environment variable for its option ``-P``."""
 
 WAITING = 3
-"""Parts and results in memory for each process, at most: one that it works on, the next one, and
-one that the caller comes to later."""
+"""Parts and results in memory for each process, at most: the part at work, the next part, and a
+result that the caller has not taken yet."""
 
 MAX_STOPPING_SECONDS = 5.0
 """Seconds until a process is killed that should stop: by then it hangs in a part, such as a kernel
@@ -86,7 +86,8 @@ def _new(processes: int) -> ProcessPoolExecutor:
 
 
 def _begin(folder: Path, variables: Mapping[str, str]) -> None:
-    """Work, in another process, where this one does, and end when it ends, however that is."""
+    """Have another process work in the folder of this process, and end when this process ends in
+    any way."""
     signal.signal(signal.SIGINT, _stop)
     os.chdir(folder)  # else that is where multiprocessing was imported
     os.environ.clear()  # of the fork server, which may have started long ago

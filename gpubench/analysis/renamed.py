@@ -1,7 +1,8 @@
 """Names that left and like ones that came: which `was:` line would keep their history.
 
-A suite, a kernel or an implementation is alike by what it measures (the version of its benchmarks,
-which holds the function and its arrays, and no name), by its cases, and by its name.
+Two suites, kernels or implementations are alike by what they measure, by their cases and by their
+names. The version of a benchmark tells what it measures: the function and its arrays, without a
+name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a backend is: the two base classes ``Backend`` and ``Session``, and what they exchange.
 
-A backend is one class in one file, found by its entry point. It is looked up by name, asked which
-devices it serves, and opened on one of them. The open session turns host arrays into the backend's
-own, binds a call, takes samples of it, waits for the device and brings outputs back.
+A backend is one class in one file, found by its entry point. gpubench looks a backend up by name,
+asks which devices the backend serves, and opens a session on one device. The open session turns
+host arrays into the backend's own, binds a call, takes samples of it, waits for the device and
+brings outputs back.
 
 Methods marked abstract have to be written, all others have a default. ``docs/adding-a-backend.md``
 has a whole one in thirty lines. Backends that run on the host's processor start from
@@ -503,8 +504,8 @@ class Backend(ABC):
         return not_installed(device, self._wanted(), *self.modules, pins=self.pins)
 
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
-        """Return the same for these options, where one of them decides it: the library, for
-        example."""
+        """Return why a device is unavailable with these options, where an option such as the
+        library decides that."""
         return self.unavailable(device)
 
     def changes_process(self, options: Mapping[str, Value]) -> bool:

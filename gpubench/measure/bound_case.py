@@ -130,8 +130,9 @@ class BoundCase:
         """Put all arrays elsewhere in memory, with what they held at first, and bind the call to
         them; ``run`` it once, untimed, and let ``verify`` see its outputs.
 
-        A new copy is made while the old one is still there, so that it lies elsewhere; one after
-        another, so that there is room for it, and in the old one's place where there is none.
+        Each new copy is made while the old array is still there, so that the copy lies elsewhere.
+        The arrays move one after another to save memory. Without room for a copy, an array stays in
+        place.
         """
         del self.call
         if self.inputs.nbytes <= SMALL:

@@ -85,10 +85,10 @@ class Tolerance:
         """Return the suite's tolerance for an output like this one, or the default; where the
         output is of a coarser dtype, the tolerance of that.
 
-        An error comes from all the terms that made an element, and these are as large as the other
-        elements where they cancel in this one. So ``atol`` is ``rtol`` times the root mean square
-        of the output: the normwise error (Higham, section 1.2), in the Euclidean norm,
-        which a single large element raises least. ``norm: l2`` has ``rtol`` for that.
+        All terms of an element add to its error. Where the terms cancel, they are as large as the
+        other elements, and the element itself is small. So ``atol`` is ``rtol`` times the root mean
+        square of the output: the normwise error (Higham, section 1.2), in the Euclidean norm, which
+        a single large element raises least. ``norm: l2`` has ``rtol`` for that.
         """
         dtypes = [reference.dtype] if output is None else [reference.dtype, output]
         dtype = max(dtypes, key=lambda one: float(np.finfo(one).eps)).name

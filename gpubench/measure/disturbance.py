@@ -1,9 +1,9 @@
 """Whether other work took the cores while a sample was taken, by the kernel's own account.
 
 Linux says of each thread how long it had to wait for a core although it could run (``schedstat``).
-That tells a sample that neighbours made long from one whose kernel is slow. Where a process runs
-several threads at once these may wait for each other, as they do where they are more than the
-cores. Their waiting counts only while others are at work, which ``/proc/stat`` says.
+That tells a sample that neighbours made long from one whose kernel is slow. Threads of one process
+may wait for each other, for example where the process has more threads than cores. Such waiting
+counts only while other processes are at work, which ``/proc/stat`` says.
 
 Other systems do not tell of waiting, and no sample is called disturbed there.
 """

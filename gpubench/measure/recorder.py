@@ -55,8 +55,8 @@ class Recorder:
             ) from error
 
     def write_facts(self, run: str, of_code: Mapping[str, Value | None] | None = None) -> None:
-        """Append the facts of a run, with those of the code that it measures, unless the file's
-        last ones are its or the same."""
+        """Append the facts of a run and of the code that the run measures, unless the file's last
+        facts are of this run or equal."""
         if self.path is None:
             return
         # Gathering them takes longer than many kernels, and every case asks.

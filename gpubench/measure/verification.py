@@ -203,11 +203,11 @@ def verify_often(bound: BoundCase, result: CheckResult, seconds: float) -> Check
 
 
 def remembers(bound: BoundCase) -> bool:
-    """Return whether outputs stay what they were when other inputs are put where the first ones
-    lie, and are wrong for these: they are kept results, which no run computes.
+    """Return whether a kernel keeps its results: the outputs stay the same when other inputs
+    replace the first ones in place, and are wrong for the other inputs.
 
-    Says ``False`` where there are no others: what no random numbers fill keeps its values, and
-    what ``init`` makes may have another shape each time.
+    Says ``False`` where there are no other inputs: arrays without random numbers keep their values,
+    and arrays of ``init`` may have another shape each time.
     """
     case, before = bound.case, bound.inputs
     other = replace(before, arrays=draw_arrays(case, OTHER))

@@ -1,8 +1,8 @@
 """Cases computed once and compared with their baselines, side by side in processes of their own.
 
-No time is taken. A process works through the cases of one kernel, so that what they compile and
-what their baseline computes is made once. One that crashes, hangs or loses its device is named with
-its case, and another goes on with the rest.
+No time is taken. A process works through the cases of one kernel, so that compiled code and the
+baseline's outputs are made once. A process that crashes, hangs or loses its device is named with
+the case, and another process goes on with the rest.
 """
 
 from __future__ import annotations

@@ -358,9 +358,10 @@ class Case:
         """Return the case that this one's speedup is measured against; ``None`` for the baseline
         itself.
 
-        It has this case's values on the axes that the baseline uses, the baseline's first block,
-        grid and thread count, and this case's device if the baseline's backend serves that, else
-        the first of the kernel's devices (then the CPU) that it serves.
+        The baseline's case has this case's values on the axes that the baseline uses, and the
+        baseline's first block, grid and thread count. Its device is this case's device where the
+        baseline's backend serves it, else the first of the kernel's devices, then the CPU, that the
+        backend serves.
         """
         group = self.group.baseline
         if group is None:

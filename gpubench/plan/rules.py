@@ -108,8 +108,8 @@ def select(
     """Return the items that ``where`` and ``axes`` keep, as ``selected`` says, of cases or of rows
     of results.
 
-    ``names`` are those that any item has, ``text_of`` gives the text of one value, ``values_of``
-    those of some names that an item has, ``evaluate`` a formula over them.
+    ``names`` are the names that any item has. ``text_of`` gives the text of one value,
+    ``values_of`` the values of some names of an item, ``evaluate`` the value of a formula.
     """
     kept = list(every)
     for text in axes:

@@ -271,8 +271,8 @@ Assignment = tuple[int, Collection[str]]
 """Index into ``groups``, and addresses of its files that are to be made."""
 
 _at_work: dict[Path, tuple[Environment, Site]] = {}
-"""What this process makes files with, by the folder: it lasts over parts, which other processes get
-one by one."""
+"""Environment and site with which this process makes files, by folder. Both are kept from part to
+part, since a process gets parts one by one."""
 
 
 @without_collecting()

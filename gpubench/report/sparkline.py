@@ -33,8 +33,9 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """One series, oldest first, over all of its commits, so that those of a page have one axis of
-    time; on a log scale of its own, a linear one where a number is 0 or negative."""
+    """One series, oldest first, over all commits of the setup, so that all sparklines of a page
+    have one axis of time. The scale is logarithmic and the series' own; linear where a number is 0
+    or negative."""
 
     lines: tuple[str, ...]
     """Each stretch without a gap as a path of SVG after its ``M``: the first point, and from there

@@ -89,10 +89,10 @@ class ProjectEnvironment(ImmutableSandboxedEnvironment):
 class CompiledTemplates(BytecodeCache):
     """Keeps compiled templates: to compile them takes as long as all else of a small report.
 
-    This process keeps all of them for its next report, as ``gpubench serve`` makes them. Those of
-    the package are kept on disk beside the compiled code of its modules, as Python keeps that:
-    compiled code that is read back could do anything, and who may write there may do so already.
-    No template of a project is kept there.
+    A process keeps all compiled templates for its next report, as ``gpubench serve`` needs them.
+    Templates of the package are kept on disk beside the compiled code of the package's modules.
+    Compiled code that is read back could do anything, but who may write there may replace modules
+    already. A project's templates are never kept there.
     """
 
     def __init__(self, beside: Path | None = None) -> None:

@@ -153,8 +153,8 @@ def _history(
 ) -> tuple[str, ...]:
     """Return the hashes of the commits that a tip contains, oldest first.
 
-    A shallow repository does not know all that it contains. Commits that may be among what it lacks
-    are put by their date: those that it does not know, and those older than where it ends.
+    A shallow repository lacks the commits before some depth. Commits that the repository does not
+    know, and commits older than that depth, are ordered by date.
     """
     wanted = {commit.hash[:8]: commit for commit in commits}
     printed = _git(repository, "rev-list", "--topo-order", "--reverse", tip).split()

@@ -1,12 +1,12 @@
 """The one rule for intervals: of a time from its rounds, and of a ratio from two times.
 
-**A time.** Samples of one round share their arrays and their moment, so that however many there are
-they tell of one round. A round therefore counts once, by its median, and the interval of the time
-reaches from the ``k``-th smallest to the ``k``-th largest of them. ``k`` is the largest at which
-two times of so many rounds that do not differ have intervals apart in 1 % of all orders of their
-rounds at most (``rank``): 1 for five to eight rounds, 6 for twenty. It assumes that rounds could
-come in any order, and nothing of the distribution of times. Fewer than five rounds have no
-interval. Times that asv stored without our record keep the 99 % interval that asv gives them.
+**A time.** Samples of one round share their arrays and their moment: any number of samples tells of
+one round. A round therefore counts once, by its median, and the interval of the time reaches from
+the ``k``-th smallest to the ``k``-th largest of them. ``k`` is the largest at which two times of so
+many rounds that do not differ have intervals apart in 1 % of all orders of their rounds at most
+(``rank``): 1 for five to eight rounds, 6 for twenty. It assumes that rounds could come in any
+order, and nothing of the distribution of times. Fewer than five rounds have no interval. Times that
+asv stored without our record keep the 99 % interval that asv gives them.
 
 Rounds of one process are alike: processes that follow each other scatter by 1.5 % where rounds of
 one scatter by 0.9 %. So from five processes on a process counts once, by the median of its rounds

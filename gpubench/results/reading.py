@@ -215,8 +215,8 @@ def read_all(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> Iterator[
 
 
 _readers: dict[str, Reader] = {}
-"""That of this process, by what it reads for: it lasts over batches, which other processes get one
-by one."""
+"""The reader of this process, by what it reads for. A reader is kept from batch to batch, since a
+process gets batches one by one."""
 
 
 def _read_batch(files: Sequence[SnapshotFiles], run: str, pairs: BenchmarkPairs) -> Batch:

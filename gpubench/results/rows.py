@@ -344,7 +344,7 @@ class RowsOfFiles:
     def _case(
         self, name: CaseName, story: CaseStory | None, stored: int, partner: Partner | None
     ) -> _Case:
-        """Return a case, with its row where its record, its pair or its name tell the baseline."""
+        """Return a case; with its row where the case's record, pair or name tells the baseline."""
         key = name, story, stored, partner
         if key in self._cases:
             return self._cases[key]

@@ -204,8 +204,9 @@ def create_tables(connection: DuckDBPyConnection) -> None:
 
 
 def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
-    """Open the table; raise ``Busy`` while another process writes it, or reads it where this one
-    wants to write; one of ``_DAMAGED`` for a foreign file."""
+    """Open the table. Raises ``Busy`` while another process writes the table, and while another
+    process reads it where this process wants to write. Raises one of ``_DAMAGED`` for a foreign
+    file."""
     try:
         config = CONFIG if read_only else CONFIG | WRITING
         return duckdb.connect(path, read_only=read_only, config=config)

@@ -1,5 +1,5 @@
-"""What the source of a function tells a first suite of it: its backend, and of each argument
-whether it is an array, how many dimensions it has, its dtype, and whether it is written."""
+"""What the source of a function tells a first suite: the backend, and which arguments are arrays,
+with dimensions, dtype, and whether the function writes them."""
 
 from __future__ import annotations
 

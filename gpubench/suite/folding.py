@@ -106,8 +106,8 @@ class Folding:
         return _Part(node, is_changed=any(part.is_changed for part in parts))
 
     def _computed(self, node: ast.expr, parts: list[_Part], function: Callable[..., Any]) -> _Part:
-        """Return a function of parts, computed where all of them have a value and it has one of
-        them."""
+        """Return the value of a function of parts where all parts and the function have a value,
+        else the parts as they are."""
         kept = self._kept(node, parts)
         if any(part.value is None for part in parts):
             return kept

@@ -90,8 +90,8 @@ def _costs(counts: CaseCounts | None) -> dict[str, int]:
 
 
 def left_out(cases: Iterable[ExportedCase]) -> list[str]:
-    """Return lines that name failed cases without a number, and count the others without one and
-    those whose time other work disturbed."""
+    """Return lines that name the failed cases, count the other cases without a number, and count
+    the cases whose time other work disturbed."""
     lines: list[str] = []
     others: dict[str, int] = {}
     disturbed = 0

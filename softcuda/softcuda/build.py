@@ -287,7 +287,7 @@ def compile_each(
 
 @contextmanager
 def building(*libraries: Path) -> Iterator[bool]:
-    """Give whether one of these libraries is missing, and keep other processes from building them
+    """Give whether a library is missing, and keep other processes from building these libraries
     until the block ends. A process that waited finds them built."""
     if all(library.is_file() for library in libraries):
         yield False

@@ -18,8 +18,8 @@ def is_on(name: str) -> bool:
 
 
 def switch_on(*, sanitize: bool = False, count: bool = False, order: str | None = None) -> None:
-    """Have this process, once it starts the device, and those that it starts run with these
-    options; what is not asked for stays as the environment says."""
+    """Run this process, once it starts the device, and its child processes with these options.
+    Options that are left out stay as the environment says."""
     os.environ[SWITCH] = "1"
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(CHILDREN) not in path:

@@ -144,8 +144,8 @@ def merge(
 def read_parcel(sent: object, share: Share, environments: Sequence[str]) -> Parcel:
     """Return what came of a share as files of the names that it can have, each as it was sent.
 
-    Raises ``Malformed`` for other files and for one without a digest, and ``Damaged`` for one that
-    has another digest than the one that came with it.
+    Raises ``Malformed`` for a file of another name and for a file without a digest. Raises
+    ``Damaged`` for a file whose content has another digest than the parcel says.
     """
     parcel = read(SentParcel, sent, "what it sent")
     names = {BENCHMARKS, MACHINE, *record_names(share, environments)}
@@ -209,8 +209,8 @@ def _refuse_unreadable(name: str, content: bytes, keeper: str) -> None:
 def merged_results(
     before: Mapping[str, Any], arrived: Mapping[str, Any], classes: Collection[str]
 ) -> tuple[dict[str, Any], set[str]]:
-    """asv's result file with those rows of the one that arrived which are of these classes, and
-    their names; the other rows, and how long others took, stay as they were."""
+    """Return asv's result file with the arrived rows of these classes, and the names of these rows.
+    Other rows and their durations stay as they were."""
     rows = {n: row for n, row in arrived["results"].items() if class_of(n) in classes}
     names, columns = {*rows}, arrived["result_columns"]
     for name, row in rows_of(before).items():

@@ -106,8 +106,8 @@ class CudfSession(HostSession):
 
 
 class CudfPandasSession(CudfSession):
-    """Frames of pandas as ``cudf.pandas`` has them: they stand for one on the device, or for one on
-    the host where something has brought it there."""
+    """Frames of pandas as ``cudf.pandas`` has them: each stands for a frame on the device, or for a
+    frame on the host once something has copied it there."""
 
     accelerates = True
 

@@ -110,10 +110,10 @@ def starting_workers() -> Iterator[None]:
 
 @contextmanager
 def outliving_this_group() -> Iterator[None]:
-    """Put processes that are started meanwhile into another process group than this one, so that
-    they are left when its group is killed, as after a time-out: those that clean up after it. The
-    group is the parent's where this process leads its own, else a new one: of a process that asv
-    forked, the parent is killed with it."""
+    """Put processes that start inside the block into another process group than this process's. So
+    processes that clean up are left when a time-out kills this process's group. The other group is
+    the parent's where this process leads a group; else a new group, since asv's parent is killed
+    with its fork."""
     group = None
     with suppress(OSError, AttributeError):  # who leads a session cannot; Windows has no groups
         before = os.getpgid(0)

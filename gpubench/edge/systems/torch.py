@@ -76,9 +76,9 @@ class EventSampler:
 class TorchSession(HostSession):
     """Tensors on the CPU; ``threads`` is how many PyTorch uses until the session is closed.
 
-    ``compiled``: functions go through ``torch.compile``, as a whole (else it would leave out what
-    it cannot compile, and say nothing) and for the shapes that they are given and no others. What
-    the process keeps of that (it compiles a function only so many times, and for any size from the
+    ``compiled``: functions go through ``torch.compile`` as a whole, and only for the shapes that
+    they are given. In parts, torch would silently leave out what it cannot compile. What the
+    process keeps of that (it compiles a function only so many times, and for any size from the
     second on) is forgotten when the session is closed, so that a case does not depend on those
     before it.
 

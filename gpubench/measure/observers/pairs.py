@@ -1,7 +1,7 @@
 """Paired mode: samples of two cases in turn, in one process, so that what drifts meets both.
 
-One pair begins with the other case and the next one with this case (the order ABBA), so that what
-changes steadily cancels over two pairs. The first of a round alternates too.
+Pairs begin by turns with the baseline and with this case (the order ABBA), so that a steady drift
+cancels over two pairs. The first pairs of rounds alternate too.
 """
 
 from __future__ import annotations
