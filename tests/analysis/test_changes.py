@@ -167,6 +167,19 @@ def test_noise_widens_the_interval_of_a_step() -> None:
     assert loud.ratio.high / loud.ratio.low > quiet.ratio.high / quiet.ratio.low
 
 
+def test_noise_with_a_memory_widens_the_interval_of_a_step() -> None:
+    chance = random.Random(3)
+    levels = [[math.exp(chance.gauss(0.0, 0.02)) for _ in range(20)] for _ in range(2)]
+    (without,) = find_changes(times(*levels[0], *(1.4 * value for value in levels[1])))
+    # The same values, each near its neighbours: up to the middle and down again.
+    waves = [[*sorted(level)[::2], *sorted(level)[::-2]] for level in levels]
+    (along,) = find_changes(times(*waves[0], *(1.4 * value for value in waves[1])))
+
+    width, wider = (math.log(one.ratio.high / one.ratio.low) for one in (without, along))
+    assert along.ratio.factor == pytest.approx(without.ratio.factor)
+    assert wider > 1.5 * width
+
+
 @pytest.mark.parametrize("outliers", [1, 2])
 def test_outliers_in_between_make_no_step(outliers: int) -> None:
     assert find_changes(times(*[1.0] * 8, *[1.5] * outliers, *[1.0] * 8)) == ()

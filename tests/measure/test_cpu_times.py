@@ -1,5 +1,6 @@
 """On the CPU: thread counts that are what a case says, and compilation in fresh processes."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,18 @@ def test_a_kernel_that_does_not_compile_says_why(tmp_path):
         ColdStartSampler(case, "compile").seconds(1)
     assert str(failure.value).startswith("the fresh process for compile failed: ")
     assert "no_such_method" in str(failure.value)
+
+
+def test_fresh_processes_take_the_sum_of_what_each_says(tmp_path, monkeypatch):
+    said = iter([b"a kernel printed\n", b""])
+
+    def run(*arguments, **options):
+        answer = next(said) + b'{"seconds": 0.25}\n'
+        return subprocess.CompletedProcess(arguments, 0, stdout=answer, stderr=b"")
+
+    monkeypatch.setattr(cold_start.subprocess, "run", run)
+    case = case_of(tmp_path, kernel("double_compiled"), "candidate")
+    assert ColdStartSampler(case, "compile").seconds(2) == 0.5
 
 
 def test_a_process_that_does_not_start_says_so(tmp_path, monkeypatch):
