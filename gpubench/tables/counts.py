@@ -282,11 +282,7 @@ def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
     if counts is None or counts.missing is not None:
         return
     for launch in counts.launches:
-        shape = f"{format_shape(launch.grid)} blocks of {format_shape(launch.block)}"
-        times = f", {launch.times:,} times" if launch.times > 1 else ""
-        times = f", the sum of {launch.summed:,} launches" if launch.summed > 1 else times
-        title = f"{case.group.title} {case.identity}: {launch.kernel}, {shape}{times}"
-        yield Text(f"\n{title}", style="bold")
+        yield Text(f"\n{case.group.title} {case.identity}: {launch_title(launch)}", style="bold")
         if not launch.lines:
             yield Text("  no lines: its code was compiled without them")
         sass = outcome.code.kernels.get(launch.kernel) if outcome.code else None
@@ -297,6 +293,14 @@ def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
             yield from _sass_lines(sass)
         elif outcome.code is not None and outcome.code.missing:
             yield Text(f"  instructions are those of PTX: {outcome.code.missing}")
+
+
+def launch_title(launch: LaunchRecord) -> str:
+    """Return a launch in words: its kernel and shape, and how many launches its counts are of."""
+    shape = f"{format_shape(launch.grid)} blocks of {format_shape(launch.block)}"
+    times = f", {launch.times:,} times" if launch.times > 1 else ""
+    times = f", the sum of {launch.summed:,} launches" if launch.summed > 1 else times
+    return f"{launch.kernel}, {shape}{times}"
 
 
 def _sass_lines(code: KernelCode) -> Iterator[Text]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from histories import NUMBA, NUMPY, beside_numpy, history_of, snapshot, timed
 
+from gpubench.analysis import speedup_changes
 from gpubench.analysis.causes import explained_changes
 from gpubench.analysis.changes import Change
 from gpubench.analysis.shared import JudgedHistory, judge_history
@@ -168,3 +169,17 @@ def test_a_threshold_of_the_project_counts_for_speedups_too() -> None:
     assert changes(None) == ()
     assert [one.after for one in changes(1.02)] == [30]
     assert changes(1.1) == ()
+
+
+@pytest.mark.parametrize(("factor", "is_its_own"), [(1.2, False), (1.3, True)])
+def test_beside_a_change_of_all_a_case_changes_by_what_no_machine_makes(
+    factor: float, is_its_own: bool
+) -> None:
+    def change(by: float) -> Change:
+        return Change("step", 29, 30, 1.0, by, Ratio(1 / by, 0.99 / by, 1.01 / by))
+
+    timed = np.arange(COMMITS)
+
+    of_machine = speedup_changes._is_of_the_machine(change(factor), [change(2.0)], timed)
+
+    assert of_machine is not is_its_own

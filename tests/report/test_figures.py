@@ -12,7 +12,6 @@ import pytest
 
 from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import Crossover
-from gpubench.report import figures
 from gpubench.report.charts import (
     CommitValues,
     HistoryChart,
@@ -119,16 +118,6 @@ def test_an_axis_of_many_commits_names_a_dozen_and_the_newest() -> None:
     assert axis["tickvals"] == list(range(0, 100, 9))
     assert axis["ticktext"][-1] == f"{99:08x}"
     assert axis["range"] == [-0.6, 99.6]
-
-
-def test_lines_of_many_points_have_no_markers() -> None:
-    def is_marked(commits: int) -> bool:
-        figure = history_figure(chart(series("numpy", 0, curve(*[1.0] * commits))))
-        (trace, *_) = figure["data"]
-        return "mode" not in trace or "markers" in trace["mode"]
-
-    most = figures._MAX_MARKERS // 2
-    assert (is_marked(most), is_marked(most + 1)) == (True, False)
 
 
 def test_implementations_beyond_the_colours_begin_again_and_never_take_the_baselines() -> None:

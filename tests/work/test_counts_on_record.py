@@ -21,6 +21,7 @@ from gpubench.record import (
     to_line,
 )
 from gpubench.results.records import RecordReader
+from gpubench.tables.counts import launch_title
 from gpubench.work.counting import (
     MAX_LAUNCHES,
     NO_LAUNCH,
@@ -46,6 +47,24 @@ def test_equal_launches_are_one_with_how_often_it_was_made() -> None:
     first, second = record_of(launch(), launch("m.g"), launch()).launches
     assert (first.kernel, first.times) == ("m.f", 2)
     assert (second.kernel, second.times) == ("m.g", 1)
+
+
+@pytest.mark.parametrize(
+    ("launches", "title"),
+    [
+        ([launch()], "m.f, 4 blocks of 32"),
+        ([launch(), launch()], "m.f, 4 blocks of 32, 2 times"),
+        (
+            [launch(loads=number) for number in range(MAX_LAUNCHES + 1)],
+            f"m.f, 4 blocks of 32, the sum of {MAX_LAUNCHES + 1:,} launches",
+        ),
+    ],
+)
+def test_a_title_says_how_many_launches_counts_are_of(
+    launches: list[LaunchCounts], title: str
+) -> None:
+    (kept,) = record_of(*launches).launches
+    assert launch_title(kept) == title
 
 
 def test_launches_that_counted_otherwise_stay_apart_and_add_up_in_the_total() -> None:
