@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -20,6 +21,8 @@ from gpubench.counts.cache_model import (
     L2_BYTES,
     L2_WAYS,
     LINE_BYTES,
+    PAGE_BYTES,
+    CacheModel,
 )
 from gpubench.counts.processor import counting_variables
 
@@ -137,3 +140,19 @@ def test_a_product_of_matrices_misses_as_its_accesses_say() -> None:
     theirs = len(found["lines"]), found["l1"], found["l2"]
     assert tuple(counted(1)["matmul"][figure] for figure in FIGURES) == theirs
     assert found["lines"] and found["l1"] > MATRIX**3  # a column of B fits in four sets: all miss
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it frees by what C calls posix_memalign")
+def test_of_two_arrays_beside_each_other_one_is_left_when_the_other_is_freed() -> None:
+    model, at = CacheModel(), ctypes.c_size_t()
+    assert ctypes.CDLL(None).posix_memalign(ctypes.byref(at), PAGE_BYTES, 2 * PAGE_BYTES) == 0
+    first, second = at.value, at.value + PAGE_BYTES
+    for array in (first, second):
+        model.register(array, PAGE_BYTES)
+
+    model.release(first, PAGE_BYTES)
+    model.touch(first, 8)
+    model.touch(second, 8)
+    model.touch(second, 0)
+
+    assert model.figures().tolist() == [1, 1, 1, 0]
