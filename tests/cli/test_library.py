@@ -33,6 +33,14 @@ def test_a_suite_of_the_library_is_verified_by_name():
     assert {(case["suite"], case["status"]) for case in cases} == {("vector_add", "right")}
 
 
+@pytest.mark.ci
+def test_the_whole_library_is_right_beside_its_declared_sizes_too():
+    shown = run("verify", "--library", "--preset", "smoke")  # ends with 0 where all are right
+
+    assert "wrong" not in shown.stdout
+    assert "beside the declared sizes: " in shown.stdout
+
+
 def test_an_unknown_suite_is_told_with_those_that_are_there():
     shown = run("verify", "--library", "no_such_suite", code=2)
 
