@@ -229,6 +229,13 @@ COUNTS: tuple[Count, ...] = (
         None,
         "each of them once for every active lane, also where the lane's guard is off",
     ),
+    Count(
+        "busiest_block_instructions",
+        "instructions",
+        "launch",
+        None,
+        "of ptx_instructions: those of the block of threads that executes most",
+    ),
     *_global("load", "ld", "read"),
     *_global("store", "st", "write"),
     *_global("atomic", "{atom,red}", _CHANGE),
@@ -390,6 +397,7 @@ def _launch(
         of_lines = _sum_lines(description, executed, said)
         accesses = tuple(_accesses(description, said))
         counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
+        counts["busiest_block_instructions"] = said.get("busiest", 0)
         for row in of_lines.values():
             for name, number in row.items():
                 counts[name] += number
