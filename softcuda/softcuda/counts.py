@@ -89,7 +89,7 @@ class AccessCounts:
     block_sectors: int
     """Different sectors of each block, added up."""
     uneven: int = 0
-    """Requests in which ``step_x`` differs from lane to lane, as where an index comes from data."""
+    """Requests in which ``step_x`` changes at most lanes, as where an index comes from data."""
 
 
 @dataclass(frozen=True)

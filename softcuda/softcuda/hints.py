@@ -218,7 +218,7 @@ def _scattered_words(
                 None,
             )
         return (
-            "threadIdx.x has no fixed step: its stride changes from request to request",
+            "threadIdx.x has no fixed step: its stride changes between requests or where rows end",
             "let neighbouring threads take neighbouring elements in every turn of the loop",
             None,
         )
@@ -262,7 +262,9 @@ def _may_be_rows(one: AccessCounts) -> bool:
 
 def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     accesses = _global(launch)
-    loads = [one for one in accesses if one.kind == "load"]
+    loads = [
+        one for one in accesses if one.kind == "load" and one.lanes >= MIN_LANES * one.requests
+    ]  # of few lanes, a sector has elements for several requests
     asked, loaded = sum(one.ideal for one in loads), launch.loaded_block_sectors
     all_sectors = sum(one.passes for one in accesses)
     if not loaded or asked < MIN_REUSE * loaded or asked < all_sectors / 2:
@@ -287,7 +289,12 @@ def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
     for (file, line), group in _by_line(stores).items():
         passes, ideal = sum(one.passes for one in group), sum(one.ideal for one in group)
         different = max(one.sectors for one in group)  # the compiler has unrolled the loop
-        if ideal < MIN_REUSE * different or passes < MIN_SHARE * all_sectors:
+        # Neighbouring blocks, or one lane after another, write other elements of a sector.
+        of_blocks = max(one.block_sectors for one in group)
+        bytes_written = sum(one.lanes * one.size for one in group)
+        if ideal < MIN_REUSE * of_blocks or bytes_written <= SECTOR_BYTES * different:
+            continue
+        if passes < MIN_SHARE * all_sectors:
             continue
         yield Hint(
             *("written again", file, line),
@@ -478,6 +485,9 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         return
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
+    busy = max((one.lanes for one in launch.accesses), default=counts["threads"])
+    if off * counts["threads"] <= slots * (counts["threads"] - busy):
+        return  # there are more threads than elements: they have nothing to do on any way
     parting = _worst_line(launch, "waiting_lanes")
     guarded = _worst_line(launch, "guarded_off_lanes")
     if guarded and (not parting or counts["guarded_off_lanes"] > off / 2):

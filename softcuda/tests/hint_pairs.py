@@ -624,6 +624,33 @@ def lengths_by(threads):
     return work
 
 
+# ---- kernels that do not do what a hint of a rule says ------------------------------------------
+
+
+@cuda.jit
+def sum_of_each_block(out, a):
+    part = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    part[i] = a[cuda.grid(1)]
+    cuda.syncthreads()
+    add_up(part, i)
+    if i == 0:
+        out[cuda.blockIdx.x] = part[0]
+
+
+@cuda.jit
+def copy_by_few_threads(out, a):
+    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[i] = a[i]
+
+
+@cuda.jit
+def double_what_is_there(out, a, size):
+    i = cuda.grid(1)
+    if i < size:
+        out[i] = a[i] * a[i] + a[i]
+
+
 # ---- the pairs ----------------------------------------------------------------------------------
 
 BEST_PRACTICES = "NVIDIA, CUDA C++ Best Practices Guide"
@@ -766,3 +793,11 @@ PAIRS: tuple[Pair, ...] = (
          launch(lengths_by(1), BLOCKS, ints(N), ints(N)),
          launch(lengths_by(32), BLOCKS, ints(N), ints(N))),
 )  # fmt: skip
+
+SILENT = (
+    ("block sums", "written again", launch(sum_of_each_block, (64, 32), line, line)),
+    ("two threads a block", "written again", launch(copy_by_few_threads, (3, 2), line, line)),
+    ("two threads a block", "reuse", launch(copy_by_few_threads, (3, 2), line, line)),
+    ("fewer elements", "divergence", launch(double_what_is_there, (1, 64), line, line, 10)),
+)
+"""Kernels that a rule leaves alone: name, rule, kernel."""

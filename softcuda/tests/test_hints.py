@@ -79,6 +79,30 @@ def test_so_it_is_on_all_other_pairs() -> None:
     _check(answers)
 
 
+def rules_of_silent() -> Any:
+    import hint_pairs
+    from numba import cuda
+
+    import softcuda
+
+    device = softcuda.start()
+    device.set("count", "1")
+    answers = []
+    for name, rule, run in hint_pairs.SILENT:
+        run()
+        cuda.synchronize()
+        (hints,) = hints_of(device.counts()).values()
+        answers.append([name, rule, [hint.rule for hint in hints]])
+    return answers
+
+
+@needs_numba
+def test_small_launches_have_no_hint_of_what_they_do_not_do() -> None:
+    """A sector holds results of neighbouring blocks, and a block more threads than elements."""
+    for name, rule, found in on_softcuda(rules_of_silent):
+        assert rule not in found, name
+
+
 # ---- rules, from counts that are given ----------------------------------------------------------
 
 
@@ -171,7 +195,7 @@ def test_rows_of_bytes_that_begin_within_a_sector_are_no_fault(step: Any) -> Non
 def test_an_index_from_data_is_told_from_a_stride_that_changes() -> None:
     given = {"step_x": "varies"}
     assert "comes from data" in only(launch(access(**given, uneven=10))).cause
-    assert "changes from request to request" in only(launch(access(**given))).cause
+    assert "changes between requests" in only(launch(access(**given))).cause
     in_shared = given | {"space": "shared", "pitch": "varies", "ideal": 10, "padded": 320}
     assert "copy of the table" in only(launch(access(**in_shared, uneven=10))).change
     assert "neighbouring elements" in only(launch(access(**in_shared))).change
