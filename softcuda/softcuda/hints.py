@@ -8,14 +8,13 @@ and tells a loop from a choice.
 
 from __future__ import annotations
 
-import ast
-import linecache
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from softcuda.counts import AccessCounts, LaunchCounts
+from softcuda.source_lines import find_literals, is_loop
 
 MAX_HINTS = 3
 """Of a kernel, largest share first."""
@@ -415,16 +414,7 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
         return
     file, line = worst[:2]
     of_line = next(one.counts for one in launch.lines if (one.file, one.line) == (file, line))
-    literals = _float_literals(file, line)
-    if literals:
-        cause = f"the literal {literals[0]} is float64, and so is what is calculated with it"
-        change = f"write float32({literals[0]})"
-    elif of_line.get("float64_from_integer"):
-        cause = "an integer becomes float64 where it meets a floating-point number or a division"
-        change = "convert the integer by float32(...) first"
-    else:
-        cause = "a float64 scalar or variable makes float32 values float64"
-        change = "pass the scalar as numpy.float32, and begin sums with float32(0)"
+    cause, change = _double_words(launch, of_line, file, line)
     converted = sum(counts[name] for name in conversions)
     yield Hint(
         *("float64", file, line),
@@ -437,28 +427,36 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
     )
 
 
-def _float_literals(file: str, line: int) -> list[str]:
-    """Return the literals of a line of source that are float64."""
-    text = linecache.getline(file, line).strip()
-    for source in (text, f"{text}\n    pass", f"if 1:\n    pass\n{text}\n    pass"):
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            continue
-        wrapped = {
-            id(argument)
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("float32")
-            for argument in call.args
-        }
-        return [
-            ast.unparse(one)
-            for one in ast.walk(tree)
-            if isinstance(one, ast.Constant)
-            and isinstance(one.value, float)
-            and id(one) not in wrapped
-        ]
-    return []
+def _double_words(
+    launch: LaunchCounts, of_line: Mapping[str, int], file: str, line: int
+) -> tuple[str, str]:
+    """Return cause and change where float64 is calculated with, and the line that leads there."""
+    counts = launch.counts
+    if literals := find_literals(file, line, float):
+        return (
+            f"the literal {literals[0]} is float64, and so is what is calculated with it",
+            f"write float32({literals[0]})",
+        )
+    if not counts["float64_from_float32"] and not counts["flops_float32"]:
+        return (
+            "no number is float32: scalars and divisions of integers are float64",
+            "where float32 would do, pass scalars as numpy.float32, and convert integers by "
+            "float32(...)",
+        )
+    if integers := find_literals(file, line, int):
+        return (
+            f"the integer {integers[0]} is int64, and a float32 element with it becomes float64",
+            f"write float32({integers[0]})",
+        )
+    if of_line.get("float64_from_integer"):
+        return (
+            "an integer becomes float64 where it meets a floating-point number or a division",
+            "convert the integer by float32(...) first",
+        )
+    return (
+        "a float64 scalar or variable, or a division of integers, makes float32 values float64",
+        "pass the scalar as numpy.float32, begin sums with float32(0), and divide float32 numbers",
+    )
 
 
 def _signed_indices(launch: LaunchCounts) -> Iterator[Hint]:
@@ -498,7 +496,7 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         where = f"those that part here are off {number:,} times"
     else:
         return
-    if _is_loop(file, line):
+    if is_loop(file, line):
         cause = "lanes of one warp leave a loop after different turns, and wait for the last"
         change = "give the threads of a warp as many turns each: sort the work, or share out a loop"
     else:
@@ -508,10 +506,6 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         )
     evidence = f"{off:,} of {slots:,} lanes are off; {where}"
     yield Hint("divergence", file, line, evidence, cause, change, off / slots, "lanes")
-
-
-def _is_loop(file: str, line: int) -> bool:
-    return linecache.getline(file, line).lstrip().startswith(("for ", "while "))
 
 
 _RULES: Sequence[Callable[[LaunchCounts], Iterator[Hint]]] = (

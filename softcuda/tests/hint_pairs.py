@@ -351,6 +351,24 @@ def laplace_of_float32(out, a):
         out[y, x] = float32(0.2) * (a[y, x] + cross)
 
 
+@cuda.jit
+def sobel_of_float32(out, a):
+    x, y = cuda.grid(2)
+    if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
+        left = a[y - 1, x - 1] + float32(2) * a[y, x - 1] + a[y + 1, x - 1]
+        right = a[y - 1, x + 1] + float32(2) * a[y, x + 1] + a[y + 1, x + 1]
+        out[y, x] = right - left
+
+
+@cuda.jit
+def sobel_of_integers(out, a):
+    x, y = cuda.grid(2)
+    if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
+        left = a[y - 1, x - 1] + 2 * a[y, x - 1] + a[y + 1, x - 1]
+        right = a[y - 1, x + 1] + 2 * a[y, x + 1] + a[y + 1, x + 1]
+        out[y, x] = right - left
+
+
 # ---- reuse --------------------------------------------------------------------------------------
 
 
@@ -747,6 +765,9 @@ PAIRS: tuple[Pair, ...] = (
     Pair("laplace", "float64", EXAMPLES, "flops_float64",
          launch(laplace_of_literals, GRID, square, square),
          launch(laplace_of_float32, GRID, square, square)),
+    Pair("sobel", "float64", "public code: Sobel filters in Numba", "flops_float64",
+         launch(sobel_of_integers, GRID, square, square),
+         launch(sobel_of_float32, GRID, square, square)),
     Pair("matmul", "reuse", EXAMPLES, SPREAD,
          launch(matmul, ((4, 4), (16, 16)), square, square, square),
          launch(matmul_tiled, ((4, 4), (16, 16)), square, square, square)),

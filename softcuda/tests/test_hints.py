@@ -15,7 +15,16 @@ from softcuda.hints import MAX_HINTS, Hint, find_hints, format_hint, hints_of
 needs_numba = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 QUICK = (
-    *("copy", "records", "row a thread", "transpose in shared", "reduction", "literal", "matmul"),
+    *(
+        "copy",
+        "records",
+        "row a thread",
+        "transpose in shared",
+        "reduction",
+        "literal",
+        "sobel",
+        "matmul",
+    ),
     *("sum in memory", "sum by atomics", "window", "stencil", "array_sum"),
 )
 """A pair for each rule, and more for those with several causes."""
@@ -258,6 +267,39 @@ def test_float64_is_no_accident_where_an_array_holds_it() -> None:
     assert only(launch(access(**side_by_side), lines=[line])).rule == "float64"
     wide = access(**side_by_side, size=8, ideal=40)
     assert not list(find_hints(launch(wide, lines=[line])))
+
+
+SINGLE = {"flops_float64": 90, "flops_float32": 10, "float64_from_float32": 3}
+
+
+@pytest.mark.parametrize(
+    ("code", "counts", "cause", "change"),
+    [
+        ("t = 2.5 * a[i]", SINGLE, "the literal 2.5 is float64", "write float32(2.5)"),
+        ("t = 2 * a[i, j - 1]", SINGLE, "the integer 2 is int64", "write float32(2)"),
+        ("t = a[i - 1] ** 2 + b", SINGLE, "a float64 scalar or variable", "divide float32"),
+        (
+            "t = a[i] * k",
+            SINGLE | {"float64_from_integer": 1},
+            "an integer becomes float64",
+            "convert the integer",
+        ),
+        (
+            "t = y0 + y * py",
+            {"flops_float64": 90, "float64_from_integer": 3},
+            "no number is float32",
+            "where float32 would do",
+        ),
+    ],
+)
+def test_the_line_tells_what_leads_to_float64(
+    code: str, counts: Any, cause: str, change: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(f"    {code}\n")
+    hint = only(launch(access(passes=40, step_x=4), lines=[LineCounts(str(file), 1, counts)]))
+    assert cause in hint.cause
+    assert change in hint.change
 
 
 def test_a_kernel_has_at_most_three_hints_the_largest_share_first() -> None:
