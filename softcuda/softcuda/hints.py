@@ -261,13 +261,13 @@ def _may_be_rows(one: AccessCounts) -> bool:
 
 def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     accesses = _global(launch)
-    loads = [
-        one for one in accesses if one.kind == "load" and one.lanes >= MIN_LANES * one.requests
-    ]  # of few lanes, a sector has elements for several requests
+    loads = [one for one in accesses if one.kind == "load"]
     asked, loaded = sum(one.ideal for one in loads), launch.loaded_block_sectors
     all_sectors = sum(one.passes for one in accesses)
     if not loaded or asked < MIN_REUSE * loaded or asked < all_sectors / 2:
         return
+    if sum(map(_read_bytes, loads)) <= SECTOR_BYTES * loaded:
+        return  # one lane after another reads the next element of a sector
     top = max(loads, key=lambda one: one.ideal - one.block_sectors)
     is_small = top.sectors * SECTOR_BYTES <= CONSTANT_BYTES
     if top.uniform == top.requests and is_small:
@@ -279,6 +279,11 @@ def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     evidence = f"{asked:,} sectors are read, of which the blocks have {loaded:,} different ones"
     share = (asked - loaded) / all_sectors
     yield Hint("reuse", top.file, top.line, evidence, cause, change, share, "sectors")
+
+
+def _read_bytes(one: AccessCounts) -> int:
+    """Return the bytes of all requests, once for all lanes where they have one place."""
+    return one.size * (one.requests if one.uniform == one.requests else one.lanes)
 
 
 def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
@@ -483,8 +488,7 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         return
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
-    busy = max((one.lanes for one in launch.accesses), default=counts["threads"])
-    if off * counts["threads"] <= slots * (counts["threads"] - busy):
+    if off <= slots * _idle_share(launch):
         return  # there are more threads than elements: they have nothing to do on any way
     parting = _worst_line(launch, "waiting_lanes")
     guarded = _worst_line(launch, "guarded_off_lanes")
@@ -506,6 +510,15 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         )
     evidence = f"{off:,} of {slots:,} lanes are off; {where}"
     yield Hint("divergence", file, line, evidence, cause, change, off / slots, "lanes")
+
+
+def _idle_share(launch: LaunchCounts) -> float:
+    """Return the lanes that are off in the access with most lanes; 0 where threads come there more
+    than once."""
+    most = max(launch.accesses, key=lambda one: one.lanes, default=None)
+    if most is None or most.lanes > launch.counts["threads"]:
+        return 0.0
+    return 1 - most.lanes / (WARP * most.requests)
 
 
 _RULES: Sequence[Callable[[LaunchCounts], Iterator[Hint]]] = (
