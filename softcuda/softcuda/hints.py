@@ -266,6 +266,8 @@ def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     all_sectors = sum(one.passes for one in accesses)
     if not loaded or asked < MIN_REUSE * loaded or asked < all_sectors / 2:
         return
+    if prod(launch.block) < WARP:
+        return  # few lanes take a sector one part after another
     if sum(map(_read_bytes, loads)) <= SECTOR_BYTES * loaded:
         return  # one lane after another reads the next element of a sector
     top = max(loads, key=lambda one: one.ideal - one.block_sectors)
@@ -296,7 +298,8 @@ def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
         # Neighbouring blocks, or one lane after another, write other elements of a sector.
         of_blocks = max(one.block_sectors for one in group)
         bytes_written = sum(one.lanes * one.size for one in group)
-        if ideal < MIN_REUSE * of_blocks or bytes_written <= SECTOR_BYTES * different:
+        room = SECTOR_BYTES * sum(one.sectors for one in group)
+        if ideal < MIN_REUSE * of_blocks or bytes_written <= room:
             continue
         if passes < MIN_SHARE * all_sectors:
             continue
