@@ -255,7 +255,8 @@ def test_what_a_change_of_the_launch_makes_of_counts_and_hints_is_counted_too(
     sectors = next(line for line in after.splitlines() if "global store sectors" in line)
     assert sectors.split()[3:5] == ["256", "128"]
     assert "hint gone: tripling.py:" in after
-    found = json.loads(run(project, *kernel, "--try", "block=32x4", "--json"))
+    found = json.loads(run(project, *kernel, "--hints", "--try", "block=32x4", "--json"))
+    assert [hint["try"] for hint in found["cases"][0]["hints"]] == ["block=32x4"]
     assert [case["case"] for case in found["cases"]] == ["n=1024 block=4x32 grid=8 device=cuda:0"]
     (tried,) = found["tried"]
     stores = next(one for one in tried["counts"] if one["count"] == "global_store_sectors")
