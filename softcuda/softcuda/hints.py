@@ -413,8 +413,8 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
     counts = launch.counts
     flops = {bits: counts[f"flops_float{bits}"] for bits in (16, 32, 64)}
     accesses = [one for one in launch.accesses if one.space in ("global", "shared")]
-    has_wide = any(one.size >= 8 for one in accesses)
-    if has_wide or not accesses or flops[64] <= MIN_FLOAT64_SHARE * sum(flops.values()):
+    has_double = any(one.number == "f64" for one in accesses)
+    if has_double or not accesses or flops[64] <= MIN_FLOAT64_SHARE * sum(flops.values()):
         return
     conversions = "float64_from_float32", "float64_from_integer"
     worst = _worst_line(launch, *conversions) or _worst_line(launch, "flops_float64")
@@ -427,7 +427,7 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
     yield Hint(
         *("float64", file, line),
         f"{flops[64]:,} operations are in float64 and {converted:,} conversions lead there, but no "
-        "access is wider than 4 bytes",
+        "access is to float64",
         cause,
         change,
         flops[64] / sum(flops.values()),

@@ -42,6 +42,10 @@ def floats(*shape: int, dtype: Any = np.float32) -> Callable[[], Any]:
     return lambda: cuda.to_device(np.ones(shape, dtype))
 
 
+def places(count: int) -> Callable[[], Any]:
+    return lambda: cuda.to_device(np.arange(count))  # int64
+
+
 def ints(*shape: int) -> Callable[[], Any]:
     return lambda: cuda.to_device(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
 
@@ -304,6 +308,18 @@ def scale_by_literal(out, a):
 def scale_by_float32(out, a):
     i = cuda.grid(1)
     out[i] = float32(2.5) * a[i] + float32(1.0)
+
+
+@cuda.jit
+def take_by_literal(out, a, where):
+    i = cuda.grid(1)
+    out[i] = 2.5 * a[where[i]] + 1.0
+
+
+@cuda.jit
+def take_by_float32(out, a, where):
+    i = cuda.grid(1)
+    out[i] = float32(2.5) * a[where[i]] + float32(1.0)
 
 
 @cuda.jit
@@ -752,6 +768,9 @@ PAIRS: tuple[Pair, ...] = (
     Pair("literal", "float64", "own", "flops_float64",
          launch(scale_by_literal, BLOCKS, line, line),
          launch(scale_by_float32, BLOCKS, line, line)),
+    Pair("literal beside int64", "float64", "own", "flops_float64",
+         launch(take_by_literal, BLOCKS, line, line, places(N)),
+         launch(take_by_float32, BLOCKS, line, line, places(N))),
     Pair("saxpy", "float64", "NVIDIA blog, An Easy Introduction to CUDA C and C++",
          "flops_float64",
          launch(saxpy, BLOCKS, line, line, 2.0),

@@ -265,8 +265,10 @@ def test_float64_is_no_accident_where_an_array_holds_it() -> None:
     line = LineCounts("k.py", 7, {"flops_float64": 90, "float64_from_float32": 3})
     side_by_side = {"passes": 40, "step_x": 4}
     assert only(launch(access(**side_by_side), lines=[line])).rule == "float64"
-    wide = access(**side_by_side, size=8, ideal=40)
+    wide = access(**side_by_side | {"step_x": 8}, size=8, ideal=40, number="f64")
     assert not list(find_hints(launch(wide, lines=[line])))
+    of_integers = access(**side_by_side | {"step_x": 8}, size=8, ideal=40, number="u64")
+    assert only(launch(of_integers, lines=[line])).rule == "float64"
 
 
 SINGLE = {"flops_float64": 90, "flops_float32": 10, "float64_from_float32": 3}
