@@ -9,12 +9,12 @@ and tells a loop from a choice.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from softcuda.counts import AccessCounts, LaunchCounts
-from softcuda.source_lines import find_literals, is_loop
+from softcuda.source_lines import explain_double, is_loop
 
 MAX_HINTS = 3
 """Of a kernel, largest share first."""
@@ -49,7 +49,7 @@ Programming Guide, "Arithmetic Instructions"): so few take a third of what the o
 CONSTANT_BYTES = 65536
 """Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability")."""
-WARP, SECTOR_BYTES, BANK_BYTES = 32, 32, 4
+WARP, SECTOR_BYTES, BANK_BYTES, JOINED_BYTES = 32, 32, 4, 16
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,9 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
     conflicts = [
         one
         for one in accesses
-        if one.kind != "atomic" and one.passes >= MIN_CONFLICTS * max(one.ideal, _parts_of(one))
+        if one.kind != "atomic"
+        and one.passes >= MIN_CONFLICTS * max(one.ideal, _parts_of(one))
+        and not _may_be_joined(one, accesses)
     ]
     for (file, line), group in _by_line(conflicts).items():
         excess = sum(one.passes - one.ideal for one in group)
@@ -332,6 +334,19 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
             *("bank conflicts", file, line, _excess_words(group[0], "wavefronts"), cause, change),
             *(excess / all_passes, "wavefronts", predicted),
         )
+
+
+def _may_be_joined(one: AccessCounts, accesses: Iterable[AccessCounts]) -> bool:
+    """Return whether ptxas makes one load of 16 bytes of four neighbouring ones (docs/counts.md,
+    "Joined loads of shared memory"), which sends rows of the block that read one place each through
+    the banks one after another anyway."""
+    if one.kind != "load" or one.size != BANK_BYTES or one.step_x != 0:
+        return False
+    if not isinstance(one.pitch, int) or one.pitch % JOINED_BYTES:
+        return False
+    place = one.file, one.line, one.requests, one.pitch, one.step_x
+    alike = sum((o.file, o.line, o.requests, o.pitch, o.step_x) == place for o in accesses)
+    return alike >= JOINED_BYTES // BANK_BYTES
 
 
 def _parts_of(one: AccessCounts) -> int:
@@ -422,7 +437,7 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
         return
     file, line = worst[:2]
     of_line = next(one.counts for one in launch.lines if (one.file, one.line) == (file, line))
-    cause, change = _double_words(launch, of_line, file, line)
+    cause, change = explain_double(launch.counts, of_line, file, line)
     converted = sum(counts[name] for name in conversions)
     yield Hint(
         *("float64", file, line),
@@ -432,38 +447,6 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
         change,
         flops[64] / sum(flops.values()),
         "floating-point operations",
-    )
-
-
-def _double_words(
-    launch: LaunchCounts, of_line: Mapping[str, int], file: str, line: int
-) -> tuple[str, str]:
-    """Return cause and change where float64 is calculated with, and the line that leads there."""
-    counts = launch.counts
-    if literals := find_literals(file, line, float):
-        return (
-            f"the literal {literals[0]} is float64, and so is what is calculated with it",
-            f"write float32({literals[0]})",
-        )
-    if not counts["float64_from_float32"] and not counts["flops_float32"]:
-        return (
-            "no number is float32: scalars and divisions of integers are float64",
-            "where float32 would do, pass scalars as numpy.float32, and convert integers by "
-            "float32(...)",
-        )
-    if integers := find_literals(file, line, int):
-        return (
-            f"the integer {integers[0]} is int64, and a float32 element with it becomes float64",
-            f"write float32({integers[0]})",
-        )
-    if of_line.get("float64_from_integer"):
-        return (
-            "an integer becomes float64 where it meets a floating-point number or a division",
-            "convert the integer by float32(...) first",
-        )
-    return (
-        "a float64 scalar or variable, or a division of integers, makes float32 values float64",
-        "pass the scalar as numpy.float32, begin sums with float32(0), and divide float32 numbers",
     )
 
 

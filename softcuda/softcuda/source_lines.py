@@ -1,13 +1,45 @@
-"""What the text of a line of a kernel tells: its literals, and whether it is a loop."""
+"""What the text of a line of a kernel tells: what leads to float64, and whether it is a loop."""
 
 from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 
-def find_literals(file: str, line: int, kind: type) -> list[str]:
+def explain_double(
+    counts: Mapping[str, int], of_line: Mapping[str, int], file: str, line: int
+) -> tuple[str, str]:
+    """Return cause and change where a line leads to float64, by the counts of the launch and of the
+    line, and by its text."""
+    if literals := _literals(file, line, float):
+        return (
+            f"the literal {literals[0]} is float64, and so is what is calculated with it",
+            f"write float32({literals[0]})",
+        )
+    if not counts["float64_from_float32"] and not counts["flops_float32"]:
+        return (
+            "no number is float32: scalars and divisions of integers are float64",
+            "where float32 would do, pass scalars as numpy.float32, and convert integers by "
+            "float32(...)",
+        )
+    if integers := _literals(file, line, int):
+        return (
+            f"the integer {integers[0]} is int64, and a float32 element with it becomes float64",
+            f"write float32({integers[0]})",
+        )
+    if of_line.get("float64_from_integer"):
+        return (
+            "an integer becomes float64 where it meets a floating-point number or a division",
+            "convert the integer by float32(...) first",
+        )
+    return (
+        "a float64 scalar or variable, or a division of integers, makes float32 values float64",
+        "pass the scalar as numpy.float32, begin sums with float32(0), and divide float32 numbers",
+    )
+
+
+def _literals(file: str, line: int, kind: type) -> list[str]:
     """Return the literals of a line of source that are float64; integers where an array's element
     is added to them or multiplied, alone."""
     text = linecache.getline(file, line).strip()

@@ -685,6 +685,20 @@ def double_what_is_there(out, a, size):
         out[i] = a[i] * a[i] + a[i]
 
 
+@cuda.jit
+def rows_of_two_in_a_warp(out, a):
+    """Each row of threads reads one place, and neighbours of it after that: ptxas joins them."""
+    tile = cuda.shared.array((16, 64), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    for k in range(x, 64, 16):
+        tile[y, k] = a[y, k]
+    cuda.syncthreads()
+    total = float32(0)
+    for k in range(64):
+        total += tile[y, k]
+    out[y, x] = total
+
+
 # ---- the pairs ----------------------------------------------------------------------------------
 
 BEST_PRACTICES = "NVIDIA, CUDA C++ Best Practices Guide"
@@ -838,6 +852,8 @@ SILENT = (
     ("block sums", "written again", launch(sum_of_each_block, (64, 32), line, line)),
     ("two threads a block", "written again", launch(copy_by_few_threads, (3, 2), line, line)),
     ("two threads a block", "reuse", launch(copy_by_few_threads, (3, 2), line, line)),
+    ("joined loads", "bank conflicts",
+     launch(rows_of_two_in_a_warp, (1, (16, 16)), square, square)),
     ("fewer elements", "divergence", launch(double_what_is_there, (1, 64), line, line, 10)),
-)
+)  # fmt: skip
 """Kernels that a rule leaves alone: name, rule, kernel."""

@@ -223,6 +223,18 @@ def test_few_lanes_of_8_bytes_in_both_halves_of_a_warp_are_no_conflict() -> None
     assert only(launch(access(**few | {"passes": 40}))).rule == "bank conflicts"
 
 
+@pytest.mark.parametrize(
+    ("loads", "given", "has_hint"),
+    [(4, {}, False), (3, {}, True), (4, {"pitch": 260}, True), (4, {"step_x": 4}, True)],
+)
+def test_loads_that_the_assembler_joins_are_no_conflict(
+    loads: int, given: Any, has_hint: bool
+) -> None:
+    rows = {"space": "shared", "step_x": 0, "pitch": 256, "passes": 20, "ideal": 10, "padded": 10}
+    found = [*find_hints(launch(*[access(**rows | given)] * loads, block=(16, 16, 1)))]
+    assert bool(found) == has_hint
+
+
 def test_a_pad_is_a_whole_bank() -> None:
     rows = access(space="shared", size=1, step_x=32, pitch=32, passes=80, ideal=10, padded=10)
     assert only(launch(rows)).change == "pad rows of 32 elements to 36"
