@@ -293,6 +293,14 @@ def verify(
     "and hints change: --try block=32x8 --try padding=1. Repeatable; each is tried alone.",
 )
 @click.option(
+    "--order",
+    "ordered",
+    multiple=True,
+    metavar="NAME",
+    help="With --gpu: order cases that differ in this axis alone (block, grid, a parameter) by "
+    "their counts, so that a fifth of them is left to measure. Repeatable: several axes together.",
+)
+@click.option(
     "--gpu",
     "gpu_names",
     multiple=True,
@@ -331,6 +339,7 @@ def count(
     lines: bool,
     hints: bool,
     tried: tuple[str, ...],
+    ordered: tuple[str, ...],
     gpu_names: tuple[str, ...],
     cpu: bool,
     machine: bool,
@@ -351,15 +360,17 @@ def count(
     from gpubench.backends.software import NAME, device_count
     from gpubench.measure import verify_cases
     from gpubench.measure.recorder import run_facts
-    from gpubench.tables import counts, verdicts
+    from gpubench.tables import counts, orders, verdicts
     from gpubench.tables import trials as trial_tables
     from gpubench.work.gpus import load_gpu
 
     gpus = [*map(load_gpu, gpu_names)]
     preset = preset or _quick_preset(names)
     chosen = chosen_cases(names, preset, where, axes, device_count())
-    if cpu and tried:
-        raise GpubenchError("--try counts CUDA kernels: leave --cpu out")
+    if cpu and (tried or ordered):
+        raise GpubenchError("--try and --order count CUDA kernels: leave --cpu out")
+    if ordered and not gpus:
+        raise GpubenchError("--order is another one on each GPU: give --gpu too")
     if cpu:
         on_cpu = [case for case in chosen if case.device == CPU]
         also: dict[CounterName, bool] = {"machine": machine, "caches": caches}
@@ -384,15 +395,19 @@ def count(
     every, is_interrupted = _verified_now([*cases, *others], manner, "counting")
     rows = every[: len(cases)]
     compared = trial_tables.compare_trials(trials, every)
+    in_order = orders.order_cases(rows, ordered, gpus) if ordered else []
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
         listed = [counts.case_row(*row, gpus, lines=lines, hints=hints) for row in rows]
         shown = {"tried": trial_tables.trial_rows(compared)} if tried else {}
+        shown |= {"ordered": orders.order_rows(in_order)} if ordered else {}
         print_json({"preset": preset, "facts": run_facts(), "cases": listed, **shown})
     else:
         OUT.print(*counts.report(rows, place, gpus, lines=lines, hints=hints), sep="\n")
         if compared:
             OUT.print(*trial_tables.report(compared), sep="\n")
+        if in_order:
+            OUT.print(*orders.report(in_order), sep="\n")
     _exit_with(every, is_interrupted)
 
 

@@ -70,12 +70,33 @@ def _differ_in(before: Case, after: Case, name: str) -> bool:
         is_same
         and None not in (old, new)
         and old != new
-        and _others(before, name) == _others(after, name)
+        and _others(before, [name]) == _others(after, [name])
     )
 
 
-def _others(case: Case, name: str) -> dict[str, Value]:
-    return {each: value for each, value in case.values.items() if each not in (name, *SHAPES)}
+def _others(case: Case, names: Sequence[str]) -> dict[str, Value]:
+    return {each: value for each, value in case.values.items() if each not in (*names, *SHAPES)}
+
+
+def group_alternatives(cases: Iterable[Case], names: Sequence[str]) -> list[list[Case]]:
+    """Return cases of one implementation and device that are the same but for some axes, in groups
+    of two or more.
+
+    Blocks and grids may follow from an axis, so that they may differ too. Raises ``GpubenchError``
+    where there is no such group.
+    """
+    groups: dict[object, list[Case]] = {}
+    for case in cases:
+        if None not in [value_text(case, name) for name in names]:
+            others = tuple(sorted(_others(case, names).items()))
+            groups.setdefault((case.group.title, case.device, others), []).append(case)
+    found = [group for group in groups.values() if len(group) > 1]
+    if not found:
+        raise GpubenchError(
+            f"--order {', '.join(names)}: no two cases that are counted differ in that alone; "
+            "`gpubench plan NAME` shows axes and launches, and -a names more values"
+        )
+    return found
 
 
 def without_axis(axes: Sequence[str], name: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def case_row(
                 if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
             ]
         if hints:
-            row["hints"] = _hints_as_data(outcome.counts)
+            row["hints"] = _hints_as_data(case, outcome.counts)
         if lines and outcome.code is not None:
             row["counts"]["sass"] = asdict(outcome.code)
     return row
@@ -244,9 +244,16 @@ def _trial_command(case: Case, hint: HintRecord) -> str | None:
     return f"gpubench count {name} --hints --try {value}"
 
 
-def _hints_as_data(counts: CountsRecord) -> list[dict[str, Any]]:
+def _hints_as_data(case: Case, counts: CountsRecord) -> list[dict[str, Any]]:
+    """Return the hints of a case; ``try`` is what ``--try`` takes to count the change."""
     return [
-        {"kernel": kernel, "file": line.file, "line": line.line, **asdict(hint)}
+        {
+            "kernel": kernel,
+            "file": line.file,
+            "line": line.line,
+            **asdict(hint),
+            "try": proposed_value(case, hint.change),
+        }
         for kernel, line, hint in counts.hints
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -89,7 +89,9 @@ class AccessCounts:
     block_sectors: int
     """Different sectors of each block, added up."""
     uneven: int = 0
-    """Requests in which ``step_x`` differs from lane to lane, as where an index comes from data."""
+    """Requests in which ``step_x`` changes at most lanes, as where an index comes from data."""
+    number: str = ""
+    """Type of what is accessed, as PTX has it: ``f64``; vectors have that of their parts."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,13 @@ COUNTS: tuple[Count, ...] = (
         "thread",
         None,
         "each of them once for every active lane, also where the lane's guard is off",
+    ),
+    Count(
+        "busiest_block_instructions",
+        "instructions",
+        "launch",
+        None,
+        "of ptx_instructions: those of the block of threads that executes most",
     ),
     *_global("load", "ld", "read"),
     *_global("store", "st", "write"),
@@ -390,6 +399,7 @@ def _launch(
         of_lines = _sum_lines(description, executed, said)
         accesses = tuple(_accesses(description, said))
         counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
+        counts["busiest_block_instructions"] = said.get("busiest", 0)
         for row in of_lines.values():
             for name, number in row.items():
                 counts[name] += number
@@ -427,10 +437,10 @@ def _sum_lines(
             of_lines[tuple(place)]["divergent_branches"] += divergent
             of_lines[tuple(place)]["waiting_lanes"] += waited
     for number, lanes in said.get("off", ()):
-        _, _, _, file, line, _ = description["accesses"][number]
+        _, _, _, file, line, *_ = description["accesses"][number]
         of_lines[file, line]["guarded_off_lanes"] += lanes
     for (number, space, requests, lanes, passes, ideal, same), _ in said.get("accesses", ()):
-        _, kind, _, file, line, row = description["accesses"][number]
+        _, kind, _, file, line, row, _ = description["accesses"][number]
         sums = of_lines[file, line]
         for name, each in row.items():
             sums[name] += each * (lanes if _LEVELS[name] == "thread" else requests)
@@ -453,10 +463,11 @@ def _sum_lines(
 def _accesses(description: Mapping[str, Any], said: Mapping[str, Any]) -> Iterator[AccessCounts]:
     """Yield the accesses to memory whose place is known."""
     for (number, space, *sums), facts in said.get("accesses", ()):
-        _, kind, size, file, line, _ = description["accesses"][number]
+        _, kind, size, file, line, _, of_ptx = description["accesses"][number]
         path = description["files"].get(str(file), "")
         if _SPACES[space] != "guard" and path and line:
-            yield AccessCounts(path, line, _SPACES[space], kind, size, *sums, *facts)
+            counted = AccessCounts(path, line, _SPACES[space], kind, size, *sums, *facts)
+            yield replace(counted, number=of_ptx)
 
 
 def _lines(

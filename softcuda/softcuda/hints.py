@@ -8,14 +8,13 @@ and tells a loop from a choice.
 
 from __future__ import annotations
 
-import ast
-import linecache
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from softcuda.counts import AccessCounts, LaunchCounts
+from softcuda.source_lines import explain_double, is_loop
 
 MAX_HINTS = 3
 """Of a kernel, largest share first."""
@@ -50,7 +49,7 @@ Programming Guide, "Arithmetic Instructions"): so few take a third of what the o
 CONSTANT_BYTES = 65536
 """Constant memory of a kernel (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability")."""
-WARP, SECTOR_BYTES, BANK_BYTES = 32, 32, 4
+WARP, SECTOR_BYTES, BANK_BYTES, JOINED_BYTES = 32, 32, 4, 16
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ def _scattered_words(
                 None,
             )
         return (
-            "threadIdx.x has no fixed step: its stride changes from request to request",
+            "threadIdx.x has no fixed step: its stride changes between requests or where rows end",
             "let neighbouring threads take neighbouring elements in every turn of the loop",
             None,
         )
@@ -267,6 +266,10 @@ def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     all_sectors = sum(one.passes for one in accesses)
     if not loaded or asked < MIN_REUSE * loaded or asked < all_sectors / 2:
         return
+    if prod(launch.block) < WARP:
+        return  # few lanes take a sector one part after another
+    if sum(map(_read_bytes, loads)) <= SECTOR_BYTES * loaded:
+        return  # one lane after another reads the next element of a sector
     top = max(loads, key=lambda one: one.ideal - one.block_sectors)
     is_small = top.sectors * SECTOR_BYTES <= CONSTANT_BYTES
     if top.uniform == top.requests and is_small:
@@ -280,6 +283,11 @@ def _reuse(launch: LaunchCounts) -> Iterator[Hint]:
     yield Hint("reuse", top.file, top.line, evidence, cause, change, share, "sectors")
 
 
+def _read_bytes(one: AccessCounts) -> int:
+    """Return the bytes of all requests, once for all lanes where they have one place."""
+    return one.size * (one.requests if one.uniform == one.requests else one.lanes)
+
+
 def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
     accesses = _global(launch)
     all_sectors = sum(one.passes for one in accesses)
@@ -287,7 +295,13 @@ def _written_again(launch: LaunchCounts) -> Iterator[Hint]:
     for (file, line), group in _by_line(stores).items():
         passes, ideal = sum(one.passes for one in group), sum(one.ideal for one in group)
         different = max(one.sectors for one in group)  # the compiler has unrolled the loop
-        if ideal < MIN_REUSE * different or passes < MIN_SHARE * all_sectors:
+        # Neighbouring blocks, or one lane after another, write other elements of a sector.
+        of_blocks = max(one.block_sectors for one in group)
+        bytes_written = sum(one.lanes * one.size for one in group)
+        room = SECTOR_BYTES * sum(one.sectors for one in group)
+        if ideal < MIN_REUSE * of_blocks or bytes_written <= room:
+            continue
+        if passes < MIN_SHARE * all_sectors:
             continue
         yield Hint(
             *("written again", file, line),
@@ -307,7 +321,9 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
     conflicts = [
         one
         for one in accesses
-        if one.kind != "atomic" and one.passes >= MIN_CONFLICTS * max(one.ideal, _parts_of(one))
+        if one.kind != "atomic"
+        and one.passes >= MIN_CONFLICTS * max(one.ideal, _parts_of(one))
+        and not _may_be_joined(one, accesses)
     ]
     for (file, line), group in _by_line(conflicts).items():
         excess = sum(one.passes - one.ideal for one in group)
@@ -318,6 +334,19 @@ def _bank_conflicts(launch: LaunchCounts) -> Iterator[Hint]:
             *("bank conflicts", file, line, _excess_words(group[0], "wavefronts"), cause, change),
             *(excess / all_passes, "wavefronts", predicted),
         )
+
+
+def _may_be_joined(one: AccessCounts, accesses: Iterable[AccessCounts]) -> bool:
+    """Return whether ptxas makes one load of 16 bytes of four neighbouring ones (docs/counts.md,
+    "Joined loads of shared memory"), which sends rows of the block that read one place each through
+    the banks one after another anyway."""
+    if one.kind != "load" or one.size != BANK_BYTES or one.step_x != 0:
+        return False
+    if not isinstance(one.pitch, int) or one.pitch % JOINED_BYTES:
+        return False
+    place = one.file, one.line, one.requests, one.pitch, one.step_x
+    alike = sum((o.file, o.line, o.requests, o.pitch, o.step_x) == place for o in accesses)
+    return alike >= JOINED_BYTES // BANK_BYTES
 
 
 def _parts_of(one: AccessCounts) -> int:
@@ -399,8 +428,8 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
     counts = launch.counts
     flops = {bits: counts[f"flops_float{bits}"] for bits in (16, 32, 64)}
     accesses = [one for one in launch.accesses if one.space in ("global", "shared")]
-    has_wide = any(one.size >= 8 for one in accesses)
-    if has_wide or not accesses or flops[64] <= MIN_FLOAT64_SHARE * sum(flops.values()):
+    has_double = any(one.number == "f64" for one in accesses)
+    if has_double or not accesses or flops[64] <= MIN_FLOAT64_SHARE * sum(flops.values()):
         return
     conversions = "float64_from_float32", "float64_from_integer"
     worst = _worst_line(launch, *conversions) or _worst_line(launch, "flops_float64")
@@ -408,50 +437,17 @@ def _float64(launch: LaunchCounts) -> Iterator[Hint]:
         return
     file, line = worst[:2]
     of_line = next(one.counts for one in launch.lines if (one.file, one.line) == (file, line))
-    literals = _float_literals(file, line)
-    if literals:
-        cause = f"the literal {literals[0]} is float64, and so is what is calculated with it"
-        change = f"write float32({literals[0]})"
-    elif of_line.get("float64_from_integer"):
-        cause = "an integer becomes float64 where it meets a floating-point number or a division"
-        change = "convert the integer by float32(...) first"
-    else:
-        cause = "a float64 scalar or variable makes float32 values float64"
-        change = "pass the scalar as numpy.float32, and begin sums with float32(0)"
+    cause, change = explain_double(launch.counts, of_line, file, line)
     converted = sum(counts[name] for name in conversions)
     yield Hint(
         *("float64", file, line),
         f"{flops[64]:,} operations are in float64 and {converted:,} conversions lead there, but no "
-        "access is wider than 4 bytes",
+        "access is to float64",
         cause,
         change,
         flops[64] / sum(flops.values()),
         "floating-point operations",
     )
-
-
-def _float_literals(file: str, line: int) -> list[str]:
-    """Return the literals of a line of source that are float64."""
-    text = linecache.getline(file, line).strip()
-    for source in (text, f"{text}\n    pass", f"if 1:\n    pass\n{text}\n    pass"):
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            continue
-        wrapped = {
-            id(argument)
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("float32")
-            for argument in call.args
-        }
-        return [
-            ast.unparse(one)
-            for one in ast.walk(tree)
-            if isinstance(one, ast.Constant)
-            and isinstance(one.value, float)
-            and id(one) not in wrapped
-        ]
-    return []
 
 
 def _signed_indices(launch: LaunchCounts) -> Iterator[Hint]:
@@ -478,6 +474,8 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         return
     if prod(launch.block) < WARP:
         return  # the block is small, whatever its lanes do
+    if off <= slots * _idle_share(launch):
+        return  # there are more threads than elements: they have nothing to do on any way
     parting = _worst_line(launch, "waiting_lanes")
     guarded = _worst_line(launch, "guarded_off_lanes")
     if guarded and (not parting or counts["guarded_off_lanes"] > off / 2):
@@ -488,7 +486,7 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
         where = f"those that part here are off {number:,} times"
     else:
         return
-    if _is_loop(file, line):
+    if is_loop(file, line):
         cause = "lanes of one warp leave a loop after different turns, and wait for the last"
         change = "give the threads of a warp as many turns each: sort the work, or share out a loop"
     else:
@@ -500,8 +498,13 @@ def _divergence(launch: LaunchCounts) -> Iterator[Hint]:
     yield Hint("divergence", file, line, evidence, cause, change, off / slots, "lanes")
 
 
-def _is_loop(file: str, line: int) -> bool:
-    return linecache.getline(file, line).lstrip().startswith(("for ", "while "))
+def _idle_share(launch: LaunchCounts) -> float:
+    """Return the lanes that are off in the access with most lanes; 0 where threads come there more
+    than once."""
+    most = max(launch.accesses, key=lambda one: one.lanes, default=None)
+    if most is None or most.lanes > launch.counts["threads"]:
+        return 0.0
+    return 1 - most.lanes / (WARP * most.requests)
 
 
 _RULES: Sequence[Callable[[LaunchCounts], Iterator[Hint]]] = (

@@ -31,16 +31,18 @@ def add_lines() -> None:
 
 @cache
 def link_lines_with_c() -> None:
-    """Have kernels with lines link CUDA C (``declare_device(link=...)``).
+    """Have kernels with lines link CUDA C (``declare_device(link=...)``, and Numba's own for arrays
+    that a kernel makes).
 
     numba-cuda marks the version of its debug information as a *warning*, NVRTC as an *error*, and
     LLVM's linker refuses modules whose marks differ.
     """
-    change_on_import(_DEBUG_MODULE, _override_version)
+    change_on_import(_DEBUG_MODULE, _change_debug_information)
 
 
-def _override_version(module: Any) -> None:
+def _change_debug_information(module: Any) -> None:
     builder: Any = module.DIBuilder
+    finalize = builder.finalize
 
     def set_module_flags(one: Any) -> None:
         flags = one.module.add_named_metadata("llvm.module.flags")
@@ -53,7 +55,29 @@ def _override_version(module: Any) -> None:
             if version is not None and flag not in flags.operands:
                 flags.add(flag)
 
+    def finalize_with_places(one: Any) -> None:
+        _place_calls(one.module)
+        finalize(one)
+
     builder._set_module_flags = set_module_flags
+    builder.finalize = finalize_with_places
+
+
+def _place_calls(module: Any) -> None:
+    """Give calls without a place the line of their function.
+
+    Numba takes and gives back what arguments refer to before any statement. LLVM refuses a module
+    with a call that it inlines and that has no place (LLVM, "Source Level Debugging").
+    """
+    for function in module.functions:
+        if (subprogram := function.metadata.get("dbg")) is None:
+            continue
+        line = dict(subprogram.operands)["line"]
+        at = {"line": line, "column": 1, "scope": subprogram}
+        for block in function.blocks:
+            for one in block.instructions:
+                if one.opname in ("call", "invoke") and "dbg" not in one.metadata:
+                    one.set_metadata("dbg", module.add_debug_info("DILocation", at))
 
 
 def _change(module: Any) -> None:

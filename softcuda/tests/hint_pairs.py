@@ -42,6 +42,10 @@ def floats(*shape: int, dtype: Any = np.float32) -> Callable[[], Any]:
     return lambda: cuda.to_device(np.ones(shape, dtype))
 
 
+def places(count: int) -> Callable[[], Any]:
+    return lambda: cuda.to_device(np.arange(count))  # int64
+
+
 def ints(*shape: int) -> Callable[[], Any]:
     return lambda: cuda.to_device(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
 
@@ -307,6 +311,18 @@ def scale_by_float32(out, a):
 
 
 @cuda.jit
+def take_by_literal(out, a, where):
+    i = cuda.grid(1)
+    out[i] = 2.5 * a[where[i]] + 1.0
+
+
+@cuda.jit
+def take_by_float32(out, a, where):
+    i = cuda.grid(1)
+    out[i] = float32(2.5) * a[where[i]] + float32(1.0)
+
+
+@cuda.jit
 def saxpy(out, a, factor):
     i = cuda.grid(1)
     out[i] = factor * a[i] + out[i]
@@ -349,6 +365,24 @@ def laplace_of_float32(out, a):
     if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
         cross = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
         out[y, x] = float32(0.2) * (a[y, x] + cross)
+
+
+@cuda.jit
+def sobel_of_float32(out, a):
+    x, y = cuda.grid(2)
+    if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
+        left = a[y - 1, x - 1] + float32(2) * a[y, x - 1] + a[y + 1, x - 1]
+        right = a[y - 1, x + 1] + float32(2) * a[y, x + 1] + a[y + 1, x + 1]
+        out[y, x] = right - left
+
+
+@cuda.jit
+def sobel_of_integers(out, a):
+    x, y = cuda.grid(2)
+    if 0 < x < a.shape[1] - 1 and 0 < y < a.shape[0] - 1:
+        left = a[y - 1, x - 1] + 2 * a[y, x - 1] + a[y + 1, x - 1]
+        right = a[y - 1, x + 1] + 2 * a[y, x + 1] + a[y + 1, x + 1]
+        out[y, x] = right - left
 
 
 # ---- reuse --------------------------------------------------------------------------------------
@@ -624,6 +658,47 @@ def lengths_by(threads):
     return work
 
 
+# ---- kernels that do not do what a hint of a rule says ------------------------------------------
+
+
+@cuda.jit
+def sum_of_each_block(out, a):
+    part = cuda.shared.array(32, float32)
+    i = cuda.threadIdx.x
+    part[i] = a[cuda.grid(1)]
+    cuda.syncthreads()
+    add_up(part, i)
+    if i == 0:
+        out[cuda.blockIdx.x] = part[0]
+
+
+@cuda.jit
+def copy_by_few_threads(out, a):
+    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[i] = a[i]
+
+
+@cuda.jit
+def double_what_is_there(out, a, size):
+    i = cuda.grid(1)
+    if i < size:
+        out[i] = a[i] * a[i] + a[i]
+
+
+@cuda.jit
+def rows_of_two_in_a_warp(out, a):
+    """Each row of threads reads one place, and neighbours of it after that: ptxas joins them."""
+    tile = cuda.shared.array((16, 64), float32)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    for k in range(x, 64, 16):
+        tile[y, k] = a[y, k]
+    cuda.syncthreads()
+    total = float32(0)
+    for k in range(64):
+        total += tile[y, k]
+    out[y, x] = total
+
+
 # ---- the pairs ----------------------------------------------------------------------------------
 
 BEST_PRACTICES = "NVIDIA, CUDA C++ Best Practices Guide"
@@ -707,6 +782,9 @@ PAIRS: tuple[Pair, ...] = (
     Pair("literal", "float64", "own", "flops_float64",
          launch(scale_by_literal, BLOCKS, line, line),
          launch(scale_by_float32, BLOCKS, line, line)),
+    Pair("literal beside int64", "float64", "own", "flops_float64",
+         launch(take_by_literal, BLOCKS, line, line, places(N)),
+         launch(take_by_float32, BLOCKS, line, line, places(N))),
     Pair("saxpy", "float64", "NVIDIA blog, An Easy Introduction to CUDA C and C++",
          "flops_float64",
          launch(saxpy, BLOCKS, line, line, 2.0),
@@ -720,6 +798,9 @@ PAIRS: tuple[Pair, ...] = (
     Pair("laplace", "float64", EXAMPLES, "flops_float64",
          launch(laplace_of_literals, GRID, square, square),
          launch(laplace_of_float32, GRID, square, square)),
+    Pair("sobel", "float64", "public code: Sobel filters in Numba", "flops_float64",
+         launch(sobel_of_integers, GRID, square, square),
+         launch(sobel_of_float32, GRID, square, square)),
     Pair("matmul", "reuse", EXAMPLES, SPREAD,
          launch(matmul, ((4, 4), (16, 16)), square, square, square),
          launch(matmul_tiled, ((4, 4), (16, 16)), square, square, square)),
@@ -766,3 +847,13 @@ PAIRS: tuple[Pair, ...] = (
          launch(lengths_by(1), BLOCKS, ints(N), ints(N)),
          launch(lengths_by(32), BLOCKS, ints(N), ints(N))),
 )  # fmt: skip
+
+SILENT = (
+    ("block sums", "written again", launch(sum_of_each_block, (64, 32), line, line)),
+    ("two threads a block", "written again", launch(copy_by_few_threads, (3, 2), line, line)),
+    ("two threads a block", "reuse", launch(copy_by_few_threads, (3, 2), line, line)),
+    ("joined loads", "bank conflicts",
+     launch(rows_of_two_in_a_warp, (1, (16, 16)), square, square)),
+    ("fewer elements", "divergence", launch(double_what_is_there, (1, 64), line, line, 10)),
+)  # fmt: skip
+"""Kernels that a rule leaves alone: name, rule, kernel."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counted_kernels import LOCAL_BYTES, OFF, SHARED_BYTES, count_all
+from counted_kernels import LOCAL_BYTES, OFF, SHARED_BYTES, Bench, access_kernels, count_all
 from softcuda_process import on_softcuda
 
 LANES = range(32)
@@ -259,3 +259,30 @@ def test_requests_take_what_hardware_measured() -> None:
         unit = "wavefronts" if space == "shared" else "sectors"
         found = counts.get(f"{access}_{unit}", 0), counts.get(f"{access}_ideal_{unit}", 0)
         assert found == (passes, ideal), (kernel, width, lanes)
+
+
+STEPS = {
+    "consecutive": [*range(32)],
+    "rows of 16": [*range(16), *range(100, 116)],
+    "rows of 8": [64 * (lane // 8) + lane % 8 for lane in range(32)],
+    "from data": random.Random(3).sample(range(200), 32),
+}
+
+
+def _count_steps() -> Any:
+    bench = Bench(access_kernels())
+    answers = {}
+    for name, lanes in STEPS.items():
+        bench.fill(bench.b, lanes)
+        (one,) = [one for one in bench.count("global_load_4").accesses if one.line == 2]
+        answers[name] = [one.step_x, one.uneven]
+    return answers
+
+
+def test_rows_that_end_within_a_warp_are_told_from_an_index_of_data() -> None:
+    assert on_softcuda(_count_steps) == {
+        "consecutive": [4, 0],
+        "rows of 16": ["varies", 0],
+        "rows of 8": ["varies", 0],
+        "from data": ["varies", 1],
+    }

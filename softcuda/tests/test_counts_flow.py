@@ -598,6 +598,23 @@ def test_lanes_of_a_warp_may_wait_for_each_other_longer_than_a_trace() -> None:
     assert on_softcuda(_handing_over, timeout=60) == [6000, 5000]
 
 
+def _uneven_blocks() -> Any:
+    bench = Bench(FLOW)
+    bench.fill(bench.b, [*([1] * 64), *([9] * 64), *([3] * 64)])
+    answers = []
+    for order in ORDERS:
+        bench.device.set("order", order)
+        counted = bench.count("loop", (3,), (64,)).counts
+        answers.append([counted["busiest_block_instructions"], counted["ptx_instructions"]])
+    return answers
+
+
+def test_the_busiest_block_is_told_from_the_others() -> None:
+    for busiest, every in on_softcuda(_uneven_blocks):
+        # Two warps a block; a turn more or less is four instructions.
+        assert 3 * busiest == every + 2 * 4 * ((9 - 1) + (9 - 3))
+
+
 # ---- basic blocks -------------------------------------------------------------------------------
 
 

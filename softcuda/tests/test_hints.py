@@ -15,7 +15,16 @@ from softcuda.hints import MAX_HINTS, Hint, find_hints, format_hint, hints_of
 needs_numba = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 QUICK = (
-    *("copy", "records", "row a thread", "transpose in shared", "reduction", "literal", "matmul"),
+    *(
+        "copy",
+        "records",
+        "row a thread",
+        "transpose in shared",
+        "reduction",
+        "literal",
+        "sobel",
+        "matmul",
+    ),
     *("sum in memory", "sum by atomics", "window", "stencil", "array_sum"),
 )
 """A pair for each rule, and more for those with several causes."""
@@ -77,6 +86,30 @@ def test_so_it_is_on_all_other_pairs() -> None:
     answers = on_softcuda(count_other_pairs)
     assert len(answers) + len(QUICK) >= 30
     _check(answers)
+
+
+def rules_of_silent() -> Any:
+    import hint_pairs
+    from numba import cuda
+
+    import softcuda
+
+    device = softcuda.start()
+    device.set("count", "1")
+    answers = []
+    for name, rule, run in hint_pairs.SILENT:
+        run()
+        cuda.synchronize()
+        (hints,) = hints_of(device.counts()).values()
+        answers.append([name, rule, [hint.rule for hint in hints]])
+    return answers
+
+
+@needs_numba
+def test_small_launches_have_no_hint_of_what_they_do_not_do() -> None:
+    """A sector holds results of neighbouring blocks, and a block more threads than elements."""
+    for name, rule, found in on_softcuda(rules_of_silent):
+        assert rule not in found, name
 
 
 # ---- rules, from counts that are given ----------------------------------------------------------
@@ -171,7 +204,7 @@ def test_rows_of_bytes_that_begin_within_a_sector_are_no_fault(step: Any) -> Non
 def test_an_index_from_data_is_told_from_a_stride_that_changes() -> None:
     given = {"step_x": "varies"}
     assert "comes from data" in only(launch(access(**given, uneven=10))).cause
-    assert "changes from request to request" in only(launch(access(**given))).cause
+    assert "changes between requests" in only(launch(access(**given))).cause
     in_shared = given | {"space": "shared", "pitch": "varies", "ideal": 10, "padded": 320}
     assert "copy of the table" in only(launch(access(**in_shared, uneven=10))).change
     assert "neighbouring elements" in only(launch(access(**in_shared))).change
@@ -188,6 +221,18 @@ def test_few_lanes_of_8_bytes_in_both_halves_of_a_warp_are_no_conflict() -> None
     few = {"space": "shared", "size": 8, "lanes": 40, "passes": 20, "ideal": 10, "step_x": None}
     assert not list(find_hints(launch(access(**few))))
     assert only(launch(access(**few | {"passes": 40}))).rule == "bank conflicts"
+
+
+@pytest.mark.parametrize(
+    ("loads", "given", "has_hint"),
+    [(4, {}, False), (3, {}, True), (4, {"pitch": 260}, True), (4, {"step_x": 4}, True)],
+)
+def test_loads_that_the_assembler_joins_are_no_conflict(
+    loads: int, given: Any, has_hint: bool
+) -> None:
+    rows = {"space": "shared", "step_x": 0, "pitch": 256, "passes": 20, "ideal": 10, "padded": 10}
+    found = [*find_hints(launch(*[access(**rows | given)] * loads, block=(16, 16, 1)))]
+    assert bool(found) == has_hint
 
 
 def test_a_pad_is_a_whole_bank() -> None:
@@ -232,8 +277,43 @@ def test_float64_is_no_accident_where_an_array_holds_it() -> None:
     line = LineCounts("k.py", 7, {"flops_float64": 90, "float64_from_float32": 3})
     side_by_side = {"passes": 40, "step_x": 4}
     assert only(launch(access(**side_by_side), lines=[line])).rule == "float64"
-    wide = access(**side_by_side, size=8, ideal=40)
+    wide = access(**side_by_side | {"step_x": 8}, size=8, ideal=40, number="f64")
     assert not list(find_hints(launch(wide, lines=[line])))
+    of_integers = access(**side_by_side | {"step_x": 8}, size=8, ideal=40, number="u64")
+    assert only(launch(of_integers, lines=[line])).rule == "float64"
+
+
+SINGLE = {"flops_float64": 90, "flops_float32": 10, "float64_from_float32": 3}
+
+
+@pytest.mark.parametrize(
+    ("code", "counts", "cause", "change"),
+    [
+        ("t = 2.5 * a[i]", SINGLE, "the literal 2.5 is float64", "write float32(2.5)"),
+        ("t = 2 * a[i, j - 1]", SINGLE, "the integer 2 is int64", "write float32(2)"),
+        ("t = a[i - 1] ** 2 + b", SINGLE, "a float64 scalar or variable", "divide float32"),
+        (
+            "t = a[i] * k",
+            SINGLE | {"float64_from_integer": 1},
+            "an integer becomes float64",
+            "convert the integer",
+        ),
+        (
+            "t = y0 + y * py",
+            {"flops_float64": 90, "float64_from_integer": 3},
+            "no number is float32",
+            "where float32 would do",
+        ),
+    ],
+)
+def test_the_line_tells_what_leads_to_float64(
+    code: str, counts: Any, cause: str, change: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(f"    {code}\n")
+    hint = only(launch(access(passes=40, step_x=4), lines=[LineCounts(str(file), 1, counts)]))
+    assert cause in hint.cause
+    assert change in hint.change
 
 
 def test_a_kernel_has_at_most_three_hints_the_largest_share_first() -> None:

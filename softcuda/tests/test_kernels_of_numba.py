@@ -131,3 +131,41 @@ def test_a_kernel_that_links_cuda_c_keeps_its_lines() -> None:
     for results, lines in on_softcuda(count_a_kernel_that_links_c):
         assert results == [0, 3, 6, 9, 12]
         assert {1, 2, 3} <= set(lines)
+
+
+def run_kernels_that_manage_memory() -> Any:
+    """Return what kernels write that make an array and give it back, and the lines with counts."""
+    import numpy as np
+    from numba import config, cuda
+
+    import softcuda
+
+    device = softcuda.start()
+    device.set("count", "1")
+    config.CUDA_ENABLE_NRT = True
+
+    def copy(x, out):  # type: ignore[no-untyped-def]
+        own = x.copy()
+        for i in range(own.size):
+            out[i] = own[i]
+
+    def add_up(x, out):  # type: ignore[no-untyped-def]
+        out[0] = x.sum()
+
+    answers = []
+    for run in (copy, add_up):
+        out = np.zeros(3)
+        cuda.jit(run)[1, 1](np.arange(1.0, 4), out)
+        (launch,) = device.counts()
+        lines = [one.line - run.__code__.co_firstlineno for one in launch.lines]
+        answers.append([out.tolist(), lines])
+    return answers
+
+
+def test_a_kernel_that_makes_arrays_keeps_its_lines() -> None:
+    """Numba's own CUDA C for that is inlined where no statement of Python stands."""
+    copied, added = on_softcuda(run_kernels_that_manage_memory)
+    assert copied[0] == [1, 2, 3]
+    assert {1, 2, 3} <= set(copied[1])
+    assert added[0] == [6, 0, 0]
+    assert 1 in added[1]

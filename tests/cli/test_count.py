@@ -255,13 +255,30 @@ def test_what_a_change_of_the_launch_makes_of_counts_and_hints_is_counted_too(
     sectors = next(line for line in after.splitlines() if "global store sectors" in line)
     assert sectors.split()[3:5] == ["256", "128"]
     assert "hint gone: tripling.py:" in after
-    found = json.loads(run(project, *kernel, "--try", "block=32x4", "--json"))
+    found = json.loads(run(project, *kernel, "--hints", "--try", "block=32x4", "--json"))
+    assert [hint["try"] for hint in found["cases"][0]["hints"]] == ["block=32x4"]
     assert [case["case"] for case in found["cases"]] == ["n=1024 block=4x32 grid=8 device=cuda:0"]
     (tried,) = found["tried"]
     stores = next(one for one in tried["counts"] if one["count"] == "global_store_sectors")
     assert (stores["before"], stores["after"]) == (256, 128)
     assert [hint["rule"] for hint in tried["hints_gone"]] == ["coalescing"]
     assert "has another value of 'block'" in run(project, *kernel, "--try", "block=4x32", code=2)
+
+
+def test_launches_are_ordered_by_their_counts_for_a_gpu(project: Path) -> None:
+    kernel = ("multiple::triple", "-a", "implementation=narrow", "-a", "block=4x32,32x4,128")
+    shown = run(project, *kernel, "--order", "block", "--gpu", "A100")
+    head, _, table = shown.partition("triple narrow: order by counts on A100")
+    assert head
+    assert [line.split()[1] for line in table.splitlines()[2:5]] == ["128", "32x4", "4x32"]
+    assert "the best is likely among the first 1 of 3 launches" in table
+    found = json.loads(run(project, *kernel, "--order", "block", "--gpu", "A100", "--json"))
+    (ordered,) = found["ordered"]
+    assert [one["measure"] for one in ordered["order"]] == [True, False, False]
+    assert not {"seconds", "time"} & {*ordered, *ordered["order"][0]}
+    assert "give --gpu too" in run(project, *kernel, "--order", "block", code=2)
+    alone = (*kernel[:3], "-a", "block=4x32", "--order", "block", "--gpu", "A100")
+    assert "no two cases that are counted differ in that alone" in run(project, *alone, code=2)
 
 
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from library_cases import checked_cases, small_plan
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import requested
@@ -28,7 +29,17 @@ Place = tuple[str, str, str]
 
 
 def judged() -> set[Place]:
-    return {(module, one["rule"], one["code"]) for module, ones in JUDGED.items() for one in ones}
+    """Return the places that the preset has."""
+    return _places(by_case=False)
+
+
+def _places(*, by_case: bool) -> set[Place]:
+    return {
+        (module, one["rule"], one["code"])
+        for module, ones in JUDGED.items()
+        for one in ones
+        if ("case" in one) == by_case
+    }
 
 
 def cuda_cases(suite: str = "") -> list[Case]:
@@ -76,3 +87,15 @@ def test_the_transposes_have_the_hints_that_were_judged() -> None:
 @pytest.mark.ci  # the test above has the rule, for one kernel
 def test_all_kernels_have_the_hints_that_were_judged_and_no_other() -> None:
     assert places_of_hints(cuda_cases()) == judged()
+
+
+@needs_softcuda
+@pytest.mark.ci  # the rules are those of the tests above, at other sizes
+def test_small_cases_have_the_hints_that_were_judged_and_no_other() -> None:
+    names = {one["case"] for ones in JUDGED.values() for one in ones if "case" in one}
+    small = checked_cases(small_plan(own_parameters=True), ("numba_cuda",))
+    cases = [case for case in small if f"{case.group.title} {case.identity}" in names]
+    assert len(cases) == len(names)
+    found = places_of_hints(cases)
+    assert _places(by_case=True) - found == set()
+    assert found - judged() - _places(by_case=True) == set()

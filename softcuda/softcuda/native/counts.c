@@ -69,16 +69,24 @@ typedef struct of_block {
   uint64_t waited; /* lanes that part at its end: instructions of others until they meet */
 } of_block;
 
+/* A block of threads that is under way. */
+typedef struct live_block {
+  uint64_t number; /* in the grid, and 1 */
+  uint64_t instructions;
+} live_block;
+
 struct sc_counts {
   warp *warps;
   size_t warp_count;
   uint32_t warps_of_block; /* how many of them a block has: all, or one for all in turn */
   of_block *of_blocks;
   sums (*of_accesses)[SC_SPACES];
+  live_block *live;
+  uint64_t busiest; /* instructions of the block that executes most */
   struct sc_facts facts;
   uint32_t idle_passes; /* since a lane got on otherwise than by waiting */
   bool failed;          /* no memory: the counts are not complete */
-  struct sc_pool warp_pool, trace_pool, block_pool, access_pool;
+  struct sc_pool warp_pool, trace_pool, block_pool, access_pool, live_pool;
 };
 
 /* ---- traces --------------------------------------------------------------------------------- */
@@ -358,6 +366,14 @@ static void count_waiting(sc_counts *counts, const warp *w, const group *g, uint
   }
 }
 
+static void count_of_block(const sc_block *block, uint64_t instructions) {
+  sc_counts *counts = block->grid->counts;
+  live_block *one = &counts->live[block - block->grid->blocks];
+  if (one->number != block->linear + 1) *one = (live_block){.number = block->linear + 1};
+  one->instructions += instructions;
+  if (one->instructions > counts->busiest) counts->busiest = one->instructions;
+}
+
 /* Executes at most `together` blocks, up to where the group joins its parent; answers how many. */
 static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, uint32_t together) {
   const sc_module *module = block->grid->module;
@@ -374,6 +390,7 @@ static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, u
   const lane *lead = &lanes[first];
   const uint32_t *way = lead->blocks + lead->block_at;
   uint32_t done = 0, places = 0;
+  uint64_t instructions = 0;
   for (; done < together; done++) {
     uint32_t number = way[done];
     if (number == g->meets && g->depth == g->meets_depth) break;
@@ -381,6 +398,7 @@ static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, u
     counts->of_blocks[number].warps++;
     counts->of_blocks[number].lanes += one.count;
     count_waiting(counts, w, g, one.count, code->instructions);
+    instructions += code->instructions;
     for (uint32_t i = 0; i < code->count; i++, places++) {
       for (uint32_t k = 0; k < one.count; k++) one.places[k] = of_lanes[k][places];
       count_access(block, lanes, code->first + i, &one);
@@ -392,6 +410,7 @@ static uint32_t execute(sc_block *block, const warp *w, group *g, lane *lanes, u
     lanes[one.lanes[k]].block_at += done;
     lanes[one.lanes[k]].place_at += places;
   }
+  count_of_block(block, instructions);
   return done;
 }
 
@@ -472,6 +491,7 @@ bool sc_counts_begin(sc_grid *grid) {
   counts->warp_count = (size_t)grid->live_blocks * counts->warps_of_block;
   counts->idle_passes = 0;
   counts->failed = false;
+  counts->busiest = 0;
   size_t blocks = module->block_count, accesses = module->access_count;
   counts->warps =
       sc_pool_take(&counts->warp_pool, counts->warp_count * sizeof *counts->warps, false);
@@ -479,7 +499,9 @@ bool sc_counts_begin(sc_grid *grid) {
       sc_pool_take(&counts->block_pool, blocks * sizeof *counts->of_blocks, true);
   counts->of_accesses =
       sc_pool_take(&counts->access_pool, (accesses + 1) * sizeof *counts->of_accesses, true);
-  if (!counts->warps || !counts->of_blocks || !counts->of_accesses) return false;
+  counts->live =
+      sc_pool_take(&counts->live_pool, grid->live_blocks * sizeof *counts->live, true);
+  if (!counts->warps || !counts->of_blocks || !counts->of_accesses || !counts->live) return false;
   if (!place_traces(counts, module->widest) || !sc_facts_begin(&counts->facts, grid)) return false;
   grid->counts = counts;
   return true;
@@ -497,6 +519,7 @@ void sc_counts_forget(sc_worker *worker) {
   free(counts->trace_pool.at);
   free(counts->block_pool.at);
   free(counts->access_pool.at);
+  free(counts->live_pool.at);
   sc_facts_forget(&counts->facts);
   free(counts);
 }
@@ -598,7 +621,9 @@ static void write_launch(FILE *out, const sc_launch *launch, const sc_grid *grid
     write_accesses(out, grid);
     fputs("], \"off\": [", out);
     write_off(out, grid);
-    fprintf(out, "], \"loaded\": %llu", (unsigned long long)grid->counts->facts.loaded.count);
+    fprintf(out, "], \"loaded\": %llu, \"busiest\": %llu",
+            (unsigned long long)grid->counts->facts.loaded.count,
+            (unsigned long long)grid->counts->busiest);
   }
   fputs("}\n", out);
 }

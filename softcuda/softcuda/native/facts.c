@@ -244,6 +244,15 @@ void sc_facts_settle(struct sc_facts *all, const sc_grid *grid) {
   }
 }
 
+/* Whether the step changes at more than every second lane, as where an index comes from data. Rows
+ * that end within a warp change it twice. */
+static bool is_uneven(const request *one) {
+  uint32_t changes = 0;
+  for (uint32_t i = 2; i < one->count; i++)
+    changes += one->places[i] - one->places[i - 1] != one->places[i - 1] - one->places[i - 2];
+  return 2 * changes > one->count;
+}
+
 /* ---- a request, a launch --------------------------------------------------------------------- */
 
 void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, const request *one,
@@ -256,7 +265,7 @@ void sc_facts_add(struct sc_facts *all, const sc_block *block, uint32_t number, 
   join(&f->step_x, &x);
   join(&f->step_y, &y);
   f->uniform += is_uniform(one);
-  f->uneven += x.state == SC_VARIES;
+  f->uneven += x.state == SC_VARIES && is_uneven(one);
   if (space == SC_IN_SHARED) add_shared(f, one, access, &x, &y, passes, ideal);
   if (space == SC_IN_GLOBAL && !add_places(all, f, block, one, &x, access->kind == SC_LOADS))
     all->failed = true;

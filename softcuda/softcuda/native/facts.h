@@ -23,7 +23,7 @@ typedef struct sector_set {
 
 typedef struct facts {
   uint64_t uniform;        /* requests whose lanes have one place */
-  uint64_t uneven;         /* requests in which steps of threadIdx.x differ from lane to lane */
+  uint64_t uneven;         /* requests in which the step of threadIdx.x changes at most lanes */
   known step_x, step_y;    /* bytes for one step of threadIdx.x, and of threadIdx.y */
   known pitch;             /* of shared memory: bytes from row to row of a column */
   bool conflicts;          /* a request has taken more passes than the ideal */

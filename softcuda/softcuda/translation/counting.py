@@ -52,6 +52,8 @@ class Access:
     line: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """For ``guard``: what lanes count that execute the instruction."""
+    number: str = ""
+    """Type of what is accessed, as PTX has it: ``f64``."""
 
 
 @dataclass
@@ -345,7 +347,7 @@ def _add(block: BasicBlock, one: Instruction, wraps: Set[int]) -> None:
     else:
         row.update(counts)
     block.accesses += [
-        Access(space, kind, size, bool(one.guard), *place)
+        Access(space, kind, size, bool(one.guard), *place, number=(kinds_of(one) or [""])[0])
         for _, space, kind, size in accesses_of(one)
     ]
 
@@ -428,7 +430,10 @@ def describe(
     """
     rows = [[[*place, dict(row)] for place, row in block.rows.items() if row] for block in blocks]
     accesses = [
-        [SPACES.index(one.space), one.kind, one.size, one.file, one.line, dict(one.counts)]
+        [
+            *(SPACES.index(one.space), one.kind, one.size, one.file, one.line),
+            *(dict(one.counts), one.number),
+        ]
         for block in blocks
         for one in block.accesses
     ]
