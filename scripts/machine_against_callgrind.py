@@ -185,8 +185,9 @@ def read_dumps(folder: Path, elsewhere: Sequence[Range]) -> Iterable[tuple[int, 
                     executed[address] += int(match[3])
                 is_callee = False
         if label := re.search(r"^desc: Trigger: Client Request: (\d+)$", text, re.MULTILINE):
-            yield int(label[1]), sum(
-                count for address, count in executed.items() if not _is_in(elsewhere, address)
+            yield (
+                int(label[1]),
+                sum(count for address, count in executed.items() if not _is_in(elsewhere, address)),
             )
 
 
