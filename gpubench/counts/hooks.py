@@ -138,7 +138,7 @@ class Hooks:
         """Have all code compiled with tables of lines, also what Numba compiles by no decorator, as
         the body of ``stencil``. Bounds checks, which come with debugging, are decided before, and
         stay as they are."""
-        compiler = import_module("numba.core.compiler")
+        compiler: Any = import_module("numba.core.compiler")
         make_subtarget = compiler._make_subtarget
 
         def make_subtarget_with_lines(targetctx: Any, flags: Any) -> Any:
