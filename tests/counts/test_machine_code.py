@@ -26,6 +26,8 @@ add:
 .LBB0_1:
 \taddq %rsi, %rax
 \tjne .LBB0_1
+\txorl %eax, %eax
+\t.p2align 4
 .LBB0_2:
 \tretq
 \t.section .rodata
