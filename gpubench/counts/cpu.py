@@ -28,7 +28,7 @@ from gpubench.counts.instructions import (
 from gpubench.counts.ir import NO_FILE, Place
 from gpubench.counts.remarks import LoopRemark, RemarkReader
 
-CPU_MODEL = 2
+CPU_MODEL = 3
 """Version of the rules by which is counted; counts of two versions are not compared."""
 
 

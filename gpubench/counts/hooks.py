@@ -32,8 +32,7 @@ _EXPECTED = (
     ("numba.core.codegen", "JitEngine._load_defined_symbols", ("self", "mod")),
     ("numba.core.caching", "Cache.load_overload", ("self", "sig", "target_context")),
     ("numba.core.caching", "Cache.save_overload", ("self", "sig", "data")),
-    ("numba.core.cpu", "CPUTargetOptions.finalize", ("self", "flags", "options")),
-    ("numba.np.ufunc.ufuncbuilder", "UFuncTargetOptions.finalize", ("self", "flags", "options")),
+    ("numba.core.compiler", "_make_subtarget", ("targetctx", "flags")),
 )
 """Module, function and parameters of each hook."""
 
@@ -104,7 +103,7 @@ class Hooks:
         self._llvm = import_module("llvmlite.binding")
         self._hook_codegen()
         hook_caches(self.cache_calls)
-        self._hook_options()
+        self._hook_flags()
 
     def _hook_codegen(self) -> None:
         def add_module(codegen: Any, module: Any) -> None:
@@ -135,15 +134,23 @@ class Hooks:
                 )
             )
 
-    def _hook_options(self) -> None:
-        """Have code compiled with tables of lines. Bounds checks, which come with debugging, are
-        decided before, and stay as they are."""
-        for module, name in (
-            ("numba.core.cpu", "CPUTargetOptions"),
-            ("numba.np.ufunc.ufuncbuilder", "UFuncTargetOptions"),
-        ):
-            options = getattr(import_module(module), name)
-            options.finalize = _with_lines(options.finalize)
+    def _hook_flags(self) -> None:
+        """Have all code compiled with tables of lines, also what Numba compiles by no decorator, as
+        the body of ``stencil``. Bounds checks, which come with debugging, are decided before, and
+        stay as they are."""
+        compiler: Any = import_module("numba.core.compiler")
+        make_subtarget = compiler._make_subtarget
+
+        def make_subtarget_with_lines(targetctx: Any, flags: Any) -> Any:
+            if not flags.debuginfo:
+                flags.debuginfo = True
+                flags.dbg_directives_only = True
+            return make_subtarget(targetctx, flags)
+
+        compiler._make_subtarget = make_subtarget_with_lines
+        # Numba's own parses the whole file for each function that has lines: a third of the time.
+        lowering: Any = import_module("numba.core.lowering")
+        lowering.get_func_body_first_lineno = _first_line_of_body
 
 
 def hook_modules(add_module: Callable[[Any, Any], None]) -> None:
@@ -178,14 +185,11 @@ def versions() -> str:
     return f"numba {metadata.version('numba')}, LLVM {llvm}, {processor}"
 
 
-def _with_lines(finalize: Callable[..., None]) -> Callable[..., None]:
-    def finalize_with_lines(self: Any, flags: Any, options: Any) -> None:
-        finalize(self, flags, options)
-        if not flags.debuginfo:
-            flags.debuginfo = True
-            flags.dbg_directives_only = True
-
-    return finalize_with_lines
+def _first_line_of_body(function: Any) -> int:
+    """Return the line of the first statement of a Python function that does something."""
+    code = function.__code__
+    lines = (line for _, _, line in code.co_lines() if line and line > code.co_firstlineno)
+    return min(lines, default=int(code.co_firstlineno))
 
 
 def refuse_other_hooks() -> None:

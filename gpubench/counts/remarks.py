@@ -78,7 +78,8 @@ ADVICE = (
         "call instruction cannot be vectorized",
         "the loop calls a function that has no form for vectors",
         "for functions of math install SVML (icc_rt, intel-cmplr-lib-rt); have functions of your "
-        "own inlined (forceinline=True); take allocations out of the loop",
+        "own inlined (forceinline=True); take new arrays out of the loop; a `prange` whose calls "
+        "do the work may stay as it is",
         "SVML's last digits may differ (up to 4 ULP with fastmath); inlined code compiles longer",
     ),
     Advice(
@@ -186,15 +187,18 @@ ADVICE = (
         "nothing",
     ),
     Advice(
+        # LLVM's ``LoopAccessAnalysis.cpp``: what reads or writes memory and is no load or store.
         "instruction cannot be vectorized",
-        "an instruction of the loop has no form for vectors, an atomic operation for example",
-        "take it out of the loop, or sum by parts",
-        "an array for the parts",
+        "the loop does more with memory than load and store: it copies memory, or counts "
+        "references to arrays and other objects",
+        "take new arrays, slices that are kept, lists and strings out of the loop",
+        "an array that all turns share",
     ),
     Advice(
         "instruction return type cannot be vectorized",
-        "the loop handles tuples, records or complex structures, which vectors do not hold",
-        "keep each field in an array of its own",
+        "the loop handles tuples, records or complex structures, which vectors do not hold, or "
+        "vectors that LLVM has made of a loop inside it",
+        "keep each field in an array of its own; of a loop around vectors there is nothing to do",
         "another layout of data",
     ),
 )
@@ -247,8 +251,10 @@ class RemarkReader:
 
 
 def parse_remarks(lines: Iterable[bytes]) -> list[LoopRemark]:
-    """Read LLVM's remarks of a module. That a loop is missed follows the reason, at the line of the
-    loop.
+    """Read LLVM's remarks of a module. That a loop is missed follows the reasons, at its line.
+
+    The first reason is taken, at which LLVM would stop if it were not asked for all: others mostly
+    follow from it.
 
     LLVM looks at each loop several times: what it has vectorized at last has no reason.
     """
@@ -262,8 +268,9 @@ def parse_remarks(lines: Iterable[bytes]) -> list[LoopRemark]:
         words = match["words"].decode(errors="replace")
         if vectorized := _VECTORIZED.search(words):
             remarks.append(LoopRemark(file, number, None, width=int(vectorized[1])))
+            reason = None
         elif words.startswith(f"{_NOT_VECTORIZED}: "):
-            reason = words.removeprefix(f"{_NOT_VECTORIZED}: "), number
+            reason = reason or (words.removeprefix(f"{_NOT_VECTORIZED}: "), number)
         elif words == _NOT_VECTORIZED:
             said, where = reason or ("LLVM gives no reason", number)
             if not said.startswith(_IS_VECTORIZED):

@@ -164,6 +164,8 @@ class Callgrind:
         self._page = mmap.mmap(-1, mmap.PAGESIZE, prot=_READ_WRITE_RUN)
         self._page.write(code)
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._page))
+        self.page = address, address + mmap.PAGESIZE
+        """Where the code of requests lies: the first address and the one behind the last."""
         types = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p
         self._request = ctypes.PYFUNCTYPE(*types)(address)
         self._toggle = self._packed(_TOGGLE_COLLECT)

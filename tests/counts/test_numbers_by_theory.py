@@ -15,6 +15,7 @@ import pytest
 from theory_numbers import BY_LINES, IN_VECTORS, QUICK, REASONS, figure
 
 from gpubench.counts.processor import counting_variables
+from gpubench.counts.remarks import advice_for
 
 HERE = Path(__file__).parent
 OTHER_NUMBAS = ("0.61.2", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.1")
@@ -66,6 +67,14 @@ def test_a_call_counts_twice_alike(name: str) -> None:
 def test_llvm_says_why_a_loop_is_not_vectorized(name: str) -> None:
     reasons = counted(sys.executable, QUICK)["cases"][name]["reasons"]
     assert any(reason.startswith(REASONS[name]) for reason in reasons)
+
+
+def test_a_loop_of_threads_that_calls_is_not_said_to_be_atomic() -> None:
+    """LLVM gives such a loop three reasons, of which the first names the calls."""
+    (reason,) = set(counted(sys.executable, QUICK)["cases"]["prange of calls"]["reasons"])
+    advice = advice_for(reason)
+    assert advice.plain == "the loop calls a function that has no form for vectors"
+    assert "`prange`" in advice.remedy
 
 
 def test_counts_stand_at_their_lines() -> None:

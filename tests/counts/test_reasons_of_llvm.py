@@ -29,6 +29,19 @@ def test_a_reason_belongs_to_the_loop_that_is_named_after_it() -> None:
     ]
 
 
+def test_the_first_of_several_reasons_counts() -> None:
+    words = """\
+remark: calls.py:15:1: loop not vectorized: call instruction cannot be vectorized
+remark: calls.py:15:1: loop not vectorized: Cannot vectorize early exit loop with complex writes
+remark: calls.py:15:1: loop not vectorized: instruction cannot be vectorized
+remark: calls.py:15:1: loop not vectorized
+remark: calls.py:19:1: loop not vectorized: instruction cannot be vectorized
+remark: calls.py:19:1: loop not vectorized
+"""
+    reasons = [one.reason for one in parse_remarks(words.encode().splitlines())]
+    assert reasons == ["call instruction cannot be vectorized", "instruction cannot be vectorized"]
+
+
 def test_a_loop_that_is_vectorized_at_last_has_no_reason() -> None:
     words = """\
 remark: sums.py:25:1: loop not vectorized: call instruction cannot be vectorized

@@ -19,6 +19,7 @@ from gpubench.counts.hooks import versions
 
 COUNTER = CpuCounter(remarks=True)
 
+import numba  # noqa: E402
 import numpy as np  # noqa: E402
 from numba import float64, guvectorize, int64, njit, prange, vectorize  # noqa: E402
 from theory_helpers import polynomial  # noqa: E402
@@ -325,6 +326,24 @@ def copy_slice(x, y):
 def histogram(x, bins):
     for i in range(x.size):
         bins[x[i]] += 1
+
+
+@numba.stencil
+def sum_of_three(a):
+    return a[-1] + a[0] + a[1]
+
+
+@case("stencil by decorator", ones(N))
+@njit
+def sums_of_three(a):
+    return sum_of_three(a)
+
+
+@case("prange of calls", ones(10))
+@njit(parallel=True)
+def halves(r):
+    for i in prange(r.size):
+        r[i] = fibonacci(i) * 0.5
 
 
 def count(function: Any, arguments: list[Any]) -> Any:

@@ -74,6 +74,8 @@ BY_LINES: Mapping[str, Mapping[str, float]] = {
     "callee in another module": {"flops": 4 * N, "load_bytes": 8 * N, "calls": 0},
     "recursion": {"calls": CALLS_OF_FIBONACCI - 1},
     "prange": {"flops": 2 * N},
+    "prange of calls": {"flops": 10},
+    "stencil by decorator": {"flops": 2 * (N - 2), "allocations": 1},
     "vectorize": {"flops": 2 * N, "load_bytes": 16 * N, "store_bytes": 8 * N},
     "dynamic vectorize": {"flops_float32": N, "load_bytes": 8 * N, "store_bytes": 4 * N},
     "guvectorize": {"flops": 10 * N, "store_bytes": 80, "vectorized": 0},
@@ -110,6 +112,7 @@ REASONS: Mapping[str, str] = {
     "sum": "cannot prove it is safe to reorder floating-point operations",
     "gather": "cannot identify array bounds",
     "histogram": "cannot identify array bounds",
+    "prange of calls": "call instruction cannot be vectorized",
     "saxpy on overlapping arrays": "unsafe dependent memory operations in loop",
 }
 """By kernel, how LLVM's reason begins."""
@@ -117,7 +120,8 @@ REASONS: Mapping[str, str] = {
 QUICK = (
     *("saxpy float32", "saxpy float64", "saxpy of 1024", "saxpy of 3", "saxpy with a in float64"),
     *("saxpy of none", "sum", "sum with reassoc", "matmul ijk", "matmul ikj", "masked store"),
-    *("gather", "divisions", "prange", "vectorize", "cached", "recursion"),
+    *("gather", "divisions", "prange", "prange of calls", "stencil by decorator"),
+    *("vectorize", "cached", "recursion"),
 )
 """Kernels of `make test`, which have every kind of count; all are for `make test-thorough`."""
 
