@@ -97,8 +97,9 @@ USES = {
         "numba.core.codegen.CPUCodegen._engine": _CODE,
         "numba.core.codegen.JITCPUCodegen._add_module": _CODE,
         "numba.core.codegen.JitEngine._load_defined_symbols": _CODE,
-        "numba.core.cpu": _LINES,
-        "numba.np.ufunc.ufuncbuilder": _LINES,
+        "numba.core.compiler": _LINES,
+        "numba.core.lowering": _LINES,
+        "an object's _make_subtarget": _LINES,
     },
     "counts/machine": {
         "numba.core.codegen.CPUCodegen._tm": _CODE,
