@@ -51,7 +51,7 @@ def counted(python: str, names: tuple[str, ...]) -> dict[str, Any]:
 
 @pytest.mark.skipif(not IS_HASWELL, reason="vectors are those of AVX2")
 @pytest.mark.parametrize(
-    ("name", "count", "value"), numbers((BY_LINES, IN_VECTORS), QUICK.__contains__)
+    ("name", "count", "value"), [*numbers((BY_LINES, IN_VECTORS), QUICK.__contains__)]
 )
 def test_a_count_is_the_number_that_theory_gives(name: str, count: str, value: float) -> None:
     found = counted(sys.executable, QUICK)["cases"][name]
