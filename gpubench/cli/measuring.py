@@ -21,7 +21,7 @@ from gpubench.cli.console import (
     watched,
 )
 from gpubench.cli.options import SUITES, default_results
-from gpubench.cli.planning import chosen_cases, chosen_plan, has_preset
+from gpubench.cli.planning import cases_to_order, chosen_cases, chosen_plan, has_preset
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import CPU
@@ -365,8 +365,10 @@ def count(
     from gpubench.work.gpus import load_gpu
 
     gpus = [*map(load_gpu, gpu_names)]
-    preset = preset or _quick_preset(names)
+    is_quick, preset = preset is None, preset or _quick_preset(names)
     chosen = chosen_cases(names, preset, where, axes, device_count())
+    if ordered and is_quick:
+        chosen = cases_to_order(chosen, names, preset, where, axes, ordered, device_count())
     if cpu and (tried or ordered):
         raise GpubenchError("--try and --order count CUDA kernels: leave --cpu out")
     if ordered and not gpus:

@@ -95,6 +95,30 @@ def chosen_cases(
     return selected(chosen_plan(names, preset, axes, gpu_count).cases(), where, axes)
 
 
+def cases_to_order(
+    chosen: Sequence[Case],
+    names: Sequence[str],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    ordered: Sequence[str],
+    gpu_count: int,
+) -> list[Case]:
+    """Return the chosen cases with all values that suites declare for what is ordered: a quick
+    preset has few blocks. Axes whose values ``axes`` names stay as they are."""
+    from gpubench.plan.trying import axis_of, every_value, manner_of
+
+    declared = chosen_cases(names, None, where, axes, gpu_count)
+    given = {*map(axis_of, axes)}
+    more = every_value(declared, [name for name in ordered if name not in given])
+    if not more:
+        return [*chosen]
+    # A value is asked of every implementation, also of one that declares others.
+    known = {*map(manner_of, declared), *map(manner_of, chosen)}
+    wider = chosen_cases(names, preset, where, (*axes, *more), gpu_count)
+    return [case for case in wider if manner_of(case) in known]
+
+
 def declared_cases(
     names: Sequence[str], preset: str | None, where: str | None, axes: tuple[str, ...]
 ) -> list[Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpubench.errors import GpubenchError
@@ -76,6 +76,25 @@ def _differ_in(before: Case, after: Case, name: str) -> bool:
 
 def _others(case: Case, names: Sequence[str]) -> dict[str, Value]:
     return {each: value for each, value in case.values.items() if each not in (*names, *SHAPES)}
+
+
+def every_value(cases: Iterable[Case], names: Iterable[str]) -> list[str]:
+    """Return ``NAME=VALUES`` for each of these axes of which cases have several values; sizes are
+    left out, which make another problem."""
+    found: dict[str, dict[str, None]] = {name: {} for name in names}
+    for case in cases:
+        for name, values in found.items():
+            value = value_text(case, name)
+            if value is not None and name not in case.group.axes.size_names:
+                values[value] = None
+    return [f"{name}={','.join(values)}" for name, values in found.items() if len(values) > 1]
+
+
+def manner_of(case: Case) -> Hashable:
+    """Return how a case computes, whatever its sizes: implementation, parameters and block."""
+    sizes = case.group.axes.size_names
+    values = sorted((name, value) for name, value in case.values.items() if name not in sizes)
+    return case.group.title, case.block, tuple(each for each in values if each[0] not in SHAPES)
 
 
 def group_alternatives(cases: Iterable[Case], names: Sequence[str]) -> list[list[Case]]:

@@ -281,6 +281,22 @@ def test_launches_are_ordered_by_their_counts_for_a_gpu(project: Path) -> None:
     assert "no two cases that are counted differ in that alone" in run(project, *alone, code=2)
 
 
+def test_all_launches_that_a_suite_declares_are_ordered_though_a_quick_preset_has_one(
+    project: Path,
+) -> None:
+    suite = SUITE.replace("block: [128], grid: cover", "block: [64, 128, 256], grid: cover")
+    suite = suite.replace("sizes: {n: [1024]}", "sizes: {n: [1024]}\n    launch: {block: [128]}")
+    (project / "suites/shaped.yaml").write_text(suite.replace("suite: multiple", "suite: shaped"))
+    kernel = ("shaped::triple", "-a", "implementation=right", "--order", "block", "--gpu", "A100")
+    try:
+        (ordered,) = json.loads(run(project, *kernel, "--json"))["ordered"]
+    finally:
+        (project / "suites/shaped.yaml").unlink()
+    blocks = [re.search(r"n=1024 block=(\d+) ", one["case"]) for one in ordered["order"]]
+    assert {block[1] for block in blocks if block} == {"64", "128", "256"}
+    assert not ordered["not_ordered"]
+
+
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:
     more = ("--lines", "--hints", "--gpu", "T4")
     shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", *more, code=1)
