@@ -61,8 +61,7 @@ def main() -> int:
         return 0
     with recording(given):
         print(f"{'machine':>12} {'of it padding':>13} {'callgrind':>12} {'difference':>10}  case")
-        files = [path for one in given.suites for path in sorted(one.glob("*.yaml"))
-                 or [one]]  # fmt: skip
+        files = [path for one in given.suites for path in sorted(one.glob("*.yaml")) or [one]]
         alike = [same for file in files for same in compare(file, given.only)]
         what = "cases of the library whose instructions of x86-64 are callgrind's, to the last"
         print(f"{what}: {sum(alike)} of {len(alike)}")

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import (
-    ERR,
-    OUT,
-    interruptible,
-    narrated,
-    print_json,
-    watched,
-)
+from gpubench.cli.console import ERR, OUT, interruptible, narrated, print_json, watched
 from gpubench.cli.options import SUITES, default_results
 from gpubench.cli.planning import cases_to_order, chosen_cases, chosen_plan, has_preset
 from gpubench.errors import Exit, GpubenchError
@@ -365,14 +358,16 @@ def count(
     from gpubench.work.gpus import load_gpu
 
     gpus = [*map(load_gpu, gpu_names)]
-    is_quick, preset = preset is None, preset or _quick_preset(names)
-    chosen = chosen_cases(names, preset, where, axes, device_count())
-    if ordered and is_quick:
-        chosen = cases_to_order(chosen, names, preset, where, axes, ordered, device_count())
     if cpu and (tried or ordered):
         raise GpubenchError("--try and --order count CUDA kernels: leave --cpu out")
     if ordered and not gpus:
-        raise GpubenchError("--order is another one on each GPU: give --gpu too")
+        raise GpubenchError("the order of --order depends on the GPU: give --gpu too")
+    if ordered and preset is None:
+        preset = _quick_preset(names)
+        chosen = cases_to_order(names, preset, where, axes, ordered, device_count())
+    else:
+        preset = preset or _quick_preset(names)
+        chosen = chosen_cases(names, preset, where, axes, device_count())
     if cpu:
         on_cpu = [case for case in chosen if case.device == CPU]
         also: dict[CounterName, bool] = {"machine": machine, "caches": caches}

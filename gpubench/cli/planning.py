@@ -96,7 +96,6 @@ def chosen_cases(
 
 
 def cases_to_order(
-    chosen: Sequence[Case],
     names: Sequence[str],
     preset: str | None,
     where: str | None,
@@ -104,17 +103,18 @@ def cases_to_order(
     ordered: Sequence[str],
     gpu_count: int,
 ) -> list[Case]:
-    """Return the chosen cases with all values that suites declare for what is ordered: a quick
-    preset has few blocks. Axes whose values ``axes`` names stay as they are."""
+    """Return the cases of a quick preset, which has few blocks, with all values that suites
+    declare of the axes ``ordered``. Axes whose values ``axes`` names keep these."""
     from gpubench.plan.trying import axis_of, every_value, manner_of
 
+    quick = chosen_cases(names, preset, where, axes, gpu_count)
     declared = chosen_cases(names, None, where, axes, gpu_count)
     given = {*map(axis_of, axes)}
     more = every_value(declared, [name for name in ordered if name not in given])
     if not more:
-        return [*chosen]
-    # A value is asked of every implementation, also of one that declares others.
-    known = {*map(manner_of, declared), *map(manner_of, chosen)}
+        return quick
+    # -a asks a value of every implementation, also of those that declare other values.
+    known = {*map(manner_of, declared), *map(manner_of, quick)}
     wider = chosen_cases(names, preset, where, (*axes, *more), gpu_count)
     return [case for case in wider if manner_of(case) in known]
 

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import (
-    ERR,
-    echo,
-    narrated,
-    print_faults,
-)
+from gpubench.cli.console import ERR, echo, narrated, print_faults
 from gpubench.cli.options import SUITES
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside

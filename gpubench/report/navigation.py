@@ -10,11 +10,7 @@ from functools import lru_cache
 from gpubench.analysis.headline import KernelKey
 from gpubench.names import kernel_title
 from gpubench.report import text
-from gpubench.results import (
-    Commit,
-    Setup,
-    Snapshot,
-)
+from gpubench.results import Commit, Setup, Snapshot
 
 MAX_NAME_CHARACTERS = 48
 """Of a foreign benchmark in the name of its page: module, class and function often have 80."""
@@ -70,7 +66,7 @@ class State:
 
 
 @lru_cache(maxsize=2**14)
-def _file_name(key: KernelKey) -> str:
+def file_name(key: KernelKey) -> str:
     """Return a kernel's label; where it has other characters than names in suites have, or is long,
     its end with a digest, since benchmarks of another project can be called anything."""
     label = kernel_label(key)

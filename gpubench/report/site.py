@@ -28,7 +28,7 @@ from gpubench.report.navigation import (
     CommitLabel,
     Link,
     Navigation,
-    _file_name,
+    file_name,
     kernel_label,
     setup_label,
     snapshot_label,
@@ -422,7 +422,7 @@ class Site:
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
         slug = self._slugs.get(setup, "") if setup else ""
-        return f"kernel-{_file_name(kernel)}{slug}.html" if kernel else f"index{slug}.html"
+        return f"kernel-{file_name(kernel)}{slug}.html" if kernel else f"index{slug}.html"
 
     def page_address(self, page: str, setup: Setup) -> str:
         """Return the file name of a page on a setup; a shared one has the same on all."""

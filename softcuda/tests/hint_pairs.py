@@ -208,15 +208,18 @@ def add_up(part, i):
         s //= 2
 
 
-@cuda.jit
-def reduce_sequential(out, a):
-    part = cuda.shared.array(256, float32)
-    i = cuda.threadIdx.x
-    part[i] = a[cuda.grid(1)]
-    cuda.syncthreads()
-    add_up(part, i)
-    if i == 0:
-        out[cuda.blockIdx.x] = part[0]
+def sums_of_blocks(threads):
+    @cuda.jit
+    def reduce_sequential(out, a):
+        part = cuda.shared.array(threads, float32)
+        i = cuda.threadIdx.x
+        part[i] = a[cuda.grid(1)]
+        cuda.syncthreads()
+        add_up(part, i)
+        if i == 0:
+            out[cuda.blockIdx.x] = part[0]
+
+    return reduce_sequential
 
 
 def rows_of_shared(columns):
@@ -662,17 +665,6 @@ def lengths_by(threads):
 
 
 @cuda.jit
-def sum_of_each_block(out, a):
-    part = cuda.shared.array(32, float32)
-    i = cuda.threadIdx.x
-    part[i] = a[cuda.grid(1)]
-    cuda.syncthreads()
-    add_up(part, i)
-    if i == 0:
-        out[cuda.blockIdx.x] = part[0]
-
-
-@cuda.jit
 def copy_by_few_threads(out, a):
     for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         out[i] = a[i]
@@ -687,7 +679,7 @@ def double_what_is_there(out, a, size):
 
 @cuda.jit
 def rows_of_two_in_a_warp(out, a):
-    """Each row of threads reads one place, and neighbours of it after that: ptxas joins them."""
+    """Have each row of threads read one place, and then its neighbours: ptxas joins these loads."""
     tile = cuda.shared.array((16, 64), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     for k in range(x, 64, 16):
@@ -766,7 +758,7 @@ PAIRS: tuple[Pair, ...] = (
          launch(transpose_through(33), GRID, square, square)),
     Pair("reduction", "bank conflicts", REDUCTION, CONFLICTS,
          launch(reduce_interleaved, BLOCKS, line, line),
-         launch(reduce_sequential, BLOCKS, line, line)),
+         launch(sums_of_blocks(256), BLOCKS, line, line)),
     Pair("rows of shared", "bank conflicts", "own", CONFLICTS,
          launch(rows_of_shared(32), (1, 32), line, square),
          launch(rows_of_shared(33), (1, 32), line, square)),
@@ -849,7 +841,7 @@ PAIRS: tuple[Pair, ...] = (
 )  # fmt: skip
 
 SILENT = (
-    ("block sums", "written again", launch(sum_of_each_block, (64, 32), line, line)),
+    ("block sums", "written again", launch(sums_of_blocks(32), (64, 32), line, line)),
     ("two threads a block", "written again", launch(copy_by_few_threads, (3, 2), line, line)),
     ("two threads a block", "reuse", launch(copy_by_few_threads, (3, 2), line, line)),
     ("joined loads", "bank conflicts",

@@ -107,7 +107,7 @@ def rules_of_silent() -> Any:
 
 @needs_numba
 def test_small_launches_have_no_hint_of_what_they_do_not_do() -> None:
-    """A sector holds results of neighbouring blocks, and a block more threads than elements."""
+    """Launch blocks whose results share a sector, and blocks of more threads than elements."""
     for name, rule, found in on_softcuda(rules_of_silent):
         assert rule not in found, name
 
