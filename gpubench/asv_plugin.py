@@ -37,14 +37,7 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.names import parse_benchmark_name
 from gpubench.processes import PR_SET_PDEATHSIG
-from gpubench.record import (
-    SUFFIX,
-    CaseRecord,
-    CountsRecord,
-    RoundsRecord,
-    RunRecord,
-    record_name,
-)
+from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord, record_name
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.temporary import remove_abandoned
 

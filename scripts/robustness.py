@@ -41,16 +41,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
-from hostile_files import (
-    COLUMNS,
-    HEAD,
-    ROOT,
-    TOGETHER,
-    Counts,
-    Outcome,
-    all_tried,
-    versions,
-)
+from hostile_files import COLUMNS, HEAD, ROOT, TOGETHER, Counts, Outcome, all_tried, versions
 
 from gpubench import cli
 from gpubench.errors import Exit

@@ -11,13 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from gpubench.analysis.between_runs import (
-    IN_TURN,
-    SPEEDUPS,
-    CaseRuns,
-    Judged,
-    judge,
-)
+from gpubench.analysis.between_runs import IN_TURN, SPEEDUPS, CaseRuns, Judged, judge
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
 from gpubench.analysis.differences import (

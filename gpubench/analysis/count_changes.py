@@ -18,15 +18,7 @@ from gpubench.analysis.costs import CostPair, cost_pairs
 from gpubench.analysis.counted_change import find_counted_change
 from gpubench.analysis.differences import OPEN, Difference, SnapshotComparison
 from gpubench.record import ORDER_DEPENDENT
-from gpubench.results import (
-    CaseCounts,
-    CaseName,
-    LineCounts,
-    Row,
-    Snapshot,
-    Table,
-    natural_order,
-)
+from gpubench.results import CaseCounts, CaseName, LineCounts, Row, Snapshot, Table, natural_order
 
 COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
 """Facts of a run that decide which code is counted, beside the packages of NVIDIA's compiler."""

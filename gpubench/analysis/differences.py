@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, get_args
 
-from gpubench.analysis.between_runs import (
-    Shared,
-)
+from gpubench.analysis.between_runs import Shared
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.counted_change import CountedChange
 from gpubench.analysis.renamed import Rename
@@ -30,28 +28,22 @@ ComparisonVerdict = Literal[
     "same",
 ]
 
-
 COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 """In the order in which they are shown: what differs first."""
-
 
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:6]
 """Verdicts that a reader of a comparison should see one by one."""
 
-
 OPEN: tuple[ComparisonVerdict, ...] = ("unclear", "suspect")
 """Verdicts by which times do not decide."""
 
-
 CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
 """Verdicts that a time has changed: of these it is said what they rest on."""
-
 
 Basis = Literal["times", "pairs", "speedups", "in turn"]
 """What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
 speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of
 setups that differ."""
-
 
 RESTS_ON: Mapping[Basis, str] = {
     "pairs": "same run",
@@ -61,7 +53,6 @@ RESTS_ON: Mapping[Basis, str] = {
 }
 """What a verdict rests on: times of two runs, speedups, each against a baseline of the same run, or
 processes of both sides that took turns."""
-
 
 PROCESSOR_FACTS: Mapping[str, str] = {
     "cpu": "processor",
@@ -73,14 +64,11 @@ PROCESSOR_FACTS: Mapping[str, str] = {
 }
 """Facts of a snapshot that set the speed of every case, with their names in a sentence."""
 
-
 CORE_FACTS = tuple(name for name in PROCESSOR_FACTS if name not in ("cpu", "arch"))
 """Facts that set how many threads a case uses."""
 
-
 GPU_FACTS: Mapping[str, str] = {"gpu": "GPU", "sm_count": "multiprocessors", "driver": "GPU driver"}
 """Facts that set the speed of cases on a GPU."""
-
 
 DRIVER = "driver"
 """The one fact of a GPU that is software: a processor as baseline does not depend on it."""

@@ -12,19 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.counts.hooks import (
-    CountedModule,
-    Hooks,
-    NotCountable,
-    Values,
-    count_call,
-    versions,
-)
-from gpubench.counts.instructions import (
-    called_function,
-    count_instruction,
-    named_functions,
-)
+from gpubench.counts.hooks import CountedModule, Hooks, NotCountable, Values, count_call, versions
+from gpubench.counts.instructions import called_function, count_instruction, named_functions
 from gpubench.counts.ir import NO_FILE, Place
 from gpubench.counts.remarks import LoopRemark, RemarkReader
 

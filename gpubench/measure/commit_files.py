@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from gpubench.git import (
-    Repository,
-    ask_git,
-    top_level,
-)
+from gpubench.git import Repository, ask_git, top_level
 
 _Tree = tuple[Mapping[str, str], Mapping[str, str]]
 """By their paths: digests of files, and commits of submodules."""

@@ -23,13 +23,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from gpubench.errors import KernelError
-from gpubench.git import (
-    ask_git,
-    list_files,
-    named_repository,
-    outermost_top_level,
-    top_level,
-)
+from gpubench.git import ask_git, list_files, named_repository, outermost_top_level, top_level
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.measure.caches import origin_of
 from gpubench.measure.commit_files import CommitFiles

@@ -20,15 +20,7 @@ from gpubench.errors import GpubenchError
 from gpubench.files import MAX_BYTES, TooLarge, append_lines, read_regular
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
-from gpubench.record import (
-    APPENDED,
-    CaseRecord,
-    CountsRecord,
-    Line,
-    RunRecord,
-    parse_line,
-    to_line,
-)
+from gpubench.record import APPENDED, CaseRecord, CountsRecord, Line, RunRecord, parse_line, to_line
 
 SOFTWARE = (DISTRIBUTION, "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""

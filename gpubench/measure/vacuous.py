@@ -163,7 +163,6 @@ def _says_nothing(array: AnyArray) -> bool:
 
 HALF = "half of it"
 
-
 UNCHANGED = "what was there before"
 """An impostor, in the words of a reason: what an output held before the baseline ran."""
 

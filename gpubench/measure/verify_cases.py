@@ -33,20 +33,10 @@ from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.counting import code_of, counts_of
-from gpubench.measure.cpu_counting import (
-    CaseCounter,
-    CounterName,
-    CpuCode,
-    why_not_with_one_thread,
-)
+from gpubench.measure.cpu_counting import CaseCounter, CounterName, CpuCode, why_not_with_one_thread
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.outcomes import cause, devices_of, why_unfit
-from gpubench.measure.verification import (
-    expected_outputs,
-    verify,
-    with_faults,
-    wrong_reason,
-)
+from gpubench.measure.verification import expected_outputs, verify, with_faults, wrong_reason
 from gpubench.measure.worker import Unanswered, Worker, answering
 from gpubench.names import CPU
 from gpubench.parallel import processors

@@ -19,14 +19,7 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, SECONDS, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import (
-    basis,
-    claim,
-    decided_by,
-    measure_again,
-    size_words,
-    wins,
-)
+from gpubench.report.findings import basis, claim, decided_by, measure_again, size_words, wins
 from gpubench.report.navigation import CommitLabel, State
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, Row, Times
 from gpubench.results.histories import natural

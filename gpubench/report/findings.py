@@ -18,13 +18,7 @@ from gpubench.analysis.direction import direction_word
 from gpubench.analysis.pooled import MIN_SERIES
 from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
-from gpubench.names import (
-    SECONDS,
-    kernel_title,
-    measure_command,
-    since_command,
-    verify_command,
-)
+from gpubench.names import SECONDS, kernel_title, measure_command, since_command, verify_command
 from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.navigation import CommitLabel, State, setup_label, snapshot_label

@@ -16,28 +16,17 @@ from gpubench.analysis.headline import Headline, KernelKey
 from gpubench.analysis.tally import count, worst_status
 from gpubench.names import SECONDS
 from gpubench.report import text, work
-from gpubench.report.findings import (
-    counts_in_words,
-    history_spark,
-)
+from gpubench.report.findings import counts_in_words, history_spark
 from gpubench.report.lists import listed
 from gpubench.report.navigation import CommitLabel, Link, commit_label, kernel_label
 from gpubench.report.site import Site
 from gpubench.report.sparkline import Sparkline
-from gpubench.results import (
-    ABSENT,
-    CaseHistories,
-    CaseName,
-    History,
-    Ratio,
-    geometric_mean,
-)
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio, geometric_mean
 from gpubench.statuses import STATUSES, Status
 
 MAX_MATRIX_COLUMNS = 6
 """Implementations that have a column each, as many as a screen shows; more of them share one for
 each backend."""
-
 
 RECENT_COMMITS = 20
 """Newest commits of the heat map, as many as stand beside each other at 1,280 pixels."""

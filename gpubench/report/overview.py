@@ -38,14 +38,7 @@ from gpubench.report.navigation import (
     snapshot_label,
 )
 from gpubench.report.site import Site
-from gpubench.results import (
-    CaseName,
-    History,
-    Problem,
-    Ratio,
-    Row,
-    geometric_mean,
-)
+from gpubench.results import CaseName, History, Problem, Ratio, Row, geometric_mean
 
 _MAX_CHANGES = 8
 """Listed in either direction; the page of changes has all."""

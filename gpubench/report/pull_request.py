@@ -22,11 +22,7 @@ from gpubench.report.comparison_columns import (
     VERDICT_LOOKS,
     factor_words,
 )
-from gpubench.report.comparison_view import (
-    COMPARISON_RULE,
-    ComparisonView,
-    factor_in_words,
-)
+from gpubench.report.comparison_view import COMPARISON_RULE, ComparisonView, factor_in_words
 from gpubench.report.count_view import (
     TITLE,
     CountRow,

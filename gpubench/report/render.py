@@ -22,23 +22,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import msgspec
-from jinja2 import (
-    BaseLoader,
-    Environment,
-)
+from jinja2 import BaseLoader, Environment
 
 from gpubench.analysis.headline import KernelKey
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.parallel import in_processes, processors
-from gpubench.report import (
-    compare,
-    data_scripts,
-    exports,
-    kernel,
-    overview,
-    series,
-)
+from gpubench.report import compare, data_scripts, exports, kernel, overview, series
 from gpubench.report.freshness import code_stamp, packaged_templates, stamp_of, template_files
 from gpubench.report.page import Page, ReportFile
 from gpubench.report.pages import all_pages

@@ -14,16 +14,9 @@ from gpubench.names import SECONDS
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.findings import (
-    case_words,
-)
+from gpubench.report.findings import case_words
 from gpubench.report.lists import listed
-from gpubench.report.navigation import (
-    CommitLabel,
-    Link,
-    kernel_label,
-    snapshot_label,
-)
+from gpubench.report.navigation import CommitLabel, Link, kernel_label, snapshot_label
 from gpubench.report.site import Site
 from gpubench.results import ALONE, CaseName, History, Ratio
 

@@ -33,14 +33,7 @@ from gpubench.distribution import VERSION
 from gpubench.errors import GpubenchError
 from gpubench.files import replace_file
 from gpubench.links import leads_out
-from gpubench.report import (
-    comparison_columns,
-    comparison_view,
-    count_view,
-    figures,
-    lists,
-    text,
-)
+from gpubench.report import comparison_columns, comparison_view, count_view, figures, lists, text
 from gpubench.report.freshness import packaged_templates, stamp_of
 from gpubench.report.page import ReportFile
 from gpubench.report.pages import all_pages

@@ -15,9 +15,7 @@ from gpubench.statuses import STATUSES
 
 _STATUS = f"{[*STATUSES]}[p.status + 1]"
 
-
 _VERDICT = f"{[*VERDICTS]}[p.verdict + 1]"
-
 
 _SOURCES = {
     "status": _STATUS,
@@ -28,7 +26,6 @@ _SOURCES = {
     "baseline": "b.implementation",
 }
 """Where columns of the view ``results`` come from that a table does not have as they are."""
-
 
 _FIRST_COLUMNS = (
     ("snapshot", "s.id", "number of the snapshot: one commit on one machine in one environment"),
@@ -54,7 +51,6 @@ _FIRST_COLUMNS = (
     ("identity", 'c."case"', "identity of the case: its parameters"),
 )
 
-
 _COLUMNS_AFTER = {
     "baseline": [("baseline_case", 'b."case"', "identity of the baseline's case")],
     "speedup": [
@@ -63,7 +59,6 @@ _COLUMNS_AFTER = {
         ("verdict", _VERDICT, "faster, slower or unclear"),
     ],
 }
-
 
 _TABLES = f"""
 create table meta (key varchar);
@@ -108,7 +103,6 @@ left join superseded_cases lost on lost.snapshot = r.snapshot and lost."case" = 
 where old."case" is null;
 """
 
-
 _RUNS_VIEW = """
 create view runs as select id as snapshot, machine, environment, "commit",
     if(started_at > 0, make_timestamp((started_at * 1000000)::bigint), null) as started_at,
@@ -130,7 +124,6 @@ comment on column runs.facts is 'what the record says of machine and software, J
 comment on column runs.has_result is 'whether there is a result file, and not only a record';
 """
 """The view ``runs``: one row for each commit on one machine in one environment."""
-
 
 OLD_NAMES = ("results", "counts", "missing_counts", "count_lines")
 """Views whose column ``identity`` was called ``case``, which SQL has for a word of its own."""

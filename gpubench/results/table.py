@@ -39,16 +39,7 @@ from gpubench.results.histories import (
     natural,
     natural_order,
 )
-from gpubench.results.model import (
-    EVERY,
-    CaseName,
-    Commit,
-    Problem,
-    Row,
-    Running,
-    Setup,
-    Snapshot,
-)
+from gpubench.results.model import EVERY, CaseName, Commit, Problem, Row, Running, Setup, Snapshot
 from gpubench.results.ratio import MAX_DISTURBED
 from gpubench.results.rows import rows_from
 from gpubench.results.schema import with_old_names

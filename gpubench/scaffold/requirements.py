@@ -20,9 +20,7 @@ from gpubench.distribution import (
     local_url,
 )
 from gpubench.errors import did_you_mean
-from gpubench.scaffold.project_name import (
-    ProjectError,
-)
+from gpubench.scaffold.project_name import ProjectError
 
 
 class AsvRequirements(NamedTuple):

@@ -11,10 +11,7 @@ from gpubench.suite.kernel_checks import KernelChecks
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node
-from gpubench.suite.types import (
-    suggestion,
-    unknown,
-)
+from gpubench.suite.types import suggestion, unknown
 from gpubench.suite.validation import validate, was_faults
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from gpubench.suite.expressions import Expression
-from gpubench.suite.types import (
-    Model,
-)
+from gpubench.suite.types import Model
 
 _LEAVES = frozenset([str, int, float, bool])
 

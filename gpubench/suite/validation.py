@@ -12,28 +12,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpubench.errors import Fault, did_you_mean
-from gpubench.suite.arrays import (
-    Array,
-    DeclaredTable,
-    Init,
-    Scalar,
-)
-from gpubench.suite.model import (
-    Exclude,
-    Implementation,
-    Include,
-    Skip,
-    Suite,
-    Work,
-)
+from gpubench.suite.arrays import Array, DeclaredTable, Init, Scalar
+from gpubench.suite.model import Exclude, Implementation, Include, Skip, Suite, Work
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.sampling import Check
 from gpubench.suite.tree import Node, Path, shortened
-from gpubench.suite.types import (
-    Model,
-    meant_reference,
-    suggestion,
-)
+from gpubench.suite.types import Model, meant_reference, suggestion
 
 _ATTEMPTS = 20
 """Leaving out what is at fault can leave its parent at fault: a suite is some 8 levels deep."""

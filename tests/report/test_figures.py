@@ -12,13 +12,7 @@ import pytest
 
 from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import Crossover
-from gpubench.report.charts import (
-    CommitValues,
-    HistoryChart,
-    HistorySeries,
-    SizeChart,
-    SizeSeries,
-)
+from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, SizeChart, SizeSeries
 from gpubench.report.figures import SERIES_COLOURS, history_figure, size_figure
 from gpubench.report.navigation import CommitLabel
 from gpubench.results import CaseName, Ratio, Row

@@ -20,12 +20,7 @@ from typing import Any
 import msgspec
 from distributed import Client
 
-from gpubench.edge.fleet.cluster import (
-    SchedulerStopped,
-    describe,
-    join,
-    time_cases,
-)
+from gpubench.edge.fleet.cluster import SchedulerStopped, describe, join, time_cases
 from gpubench.edge.fleet.dispatch import POLL, Pace, Say, result_of, wait_some, words_of
 from gpubench.edge.fleet.equality import groups_of, proof_commands
 from gpubench.edge.fleet.messages import (
@@ -36,11 +31,7 @@ from gpubench.edge.fleet.messages import (
     read,
     read_machine,
 )
-from gpubench.edge.fleet.parcels import (
-    result_name,
-    rows_of,
-    stored,
-)
+from gpubench.edge.fleet.parcels import result_name, rows_of, stored
 from gpubench.edge.fleet.shares import Machine, Share, divide, offer_of, resources
 from gpubench.errors import GpubenchError
 from gpubench.plan.plan import Plan

@@ -14,13 +14,7 @@ from typing import Any
 import msgspec
 from distributed import Client, Future, wait
 
-from gpubench.edge.fleet.cluster import (
-    LINES_TOPIC,
-    PROGRESS,
-    RECORDS,
-    SchedulerStopped,
-    measure,
-)
+from gpubench.edge.fleet.cluster import LINES_TOPIC, PROGRESS, RECORDS, SchedulerStopped, measure
 from gpubench.edge.fleet.messages import (
     MAX_SAID,
     MAX_WORD,
@@ -31,13 +25,7 @@ from gpubench.edge.fleet.messages import (
     is_file_name,
     read,
 )
-from gpubench.edge.fleet.parcels import (
-    Damaged,
-    add_lines,
-    begun_before,
-    digest,
-    record_names,
-)
+from gpubench.edge.fleet.parcels import Damaged, add_lines, begun_before, digest, record_names
 from gpubench.edge.fleet.shares import Machine, Share, next_share, resources
 from gpubench.errors import GpubenchError
 from gpubench.report.text import duration
